@@ -1,0 +1,49 @@
+"""The script `eval-core`: reconstruct a judged set and measure retrieval on it."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import click
+
+from eval_core import __version__
+from eval_core.cli.app import Verbs, run
+
+_EPILOG = """\b
+Examples:
+  eval-core measure                     every arm of eval.toml, one table
+  eval-core measure memory-bm25         one arm by name
+  eval-core reconstruct datasets/code   rebuild a corpus from its pinned sources
+  eval-core validate datasets/memory    all that is wrong with a set, with file and line
+
+Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
+"""
+
+
+@click.group(
+    cls=Verbs,
+    table={
+        "reconstruct": (
+            "eval_core.cli.reconstruct:reconstruct",
+            "Rebuild corpora from their pinned sources.",
+        ),
+        "measure": ("eval_core.cli.measure:measure", "Measure arms and write a run and a report for each."),
+        "validate": (
+            "eval_core.cli.validate:validate",
+            "Say all that is wrong with a set, a report or eval.toml.",
+        ),
+    },
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="eval-core", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Rebuild a judged set from pinned sources and measure retrieval on it, so that the number can be trusted.
+
+    The order is reconstruct, measure (more than once), floor, gate; the last two are eval-gate's.
+    """
+
+
+def main() -> NoReturn:
+    """Run the script."""
+    run(cli, "eval-core")

@@ -1,0 +1,105 @@
+"""Runs a click command under the exit-code contract that all scripts share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from eval_core.errors import EvalError
+
+
+def run(command: click.Command, prog: str) -> NoReturn:
+    """Run `command` as the script `prog` and exit.
+
+    0 done; 1 no; 2 wrong usage; 3 could not, interrupted, or a fault of this program. SIGTERM is taken like Ctrl-C,
+    so that processes are stopped and nothing is left half-written.
+    """
+    with contextlib.suppress(ValueError, AttributeError):
+        signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(_run(command, prog))
+
+
+def _interrupt(signum: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _run(command: click.Command, prog: str) -> int:
+    try:
+        result = command.main(prog_name=prog, standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        # Where the work had a name and a way to go on, the command said so as it unwound.
+        click.echo(f"{prog}: interrupted", err=True)
+        return 3
+    except EvalError as error:
+        click.echo(f"{prog}: {error}" if "\n" not in error.message else str(error), err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader (`head`, a pager) went away: not a failure of ours, and nothing more can be said.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 3
+    except Exception as error:
+        if os.environ.get("EVAL_TRACEBACK"):
+            raise SystemExit(_traceback()) from error
+        click.echo(
+            f"{prog}: internal error, {type(error).__name__}: {error}\n"
+            "  This is a fault of the program, not of your input. EVAL_TRACEBACK=1 shows where.",
+            err=True,
+        )
+        return 3
+    return result if isinstance(result, int) else 0
+
+
+def _traceback() -> int:
+    import traceback
+
+    traceback.print_exc()
+    return 3
+
+
+class Verbs(click.Group):
+    """A group whose verbs are imported only when they are called, and that suggests the nearest verb.
+
+    `table` maps a verb to `module:attribute` and the line that the group's help shows.
+    """
+
+    def __init__(self, *args: Any, table: dict[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        from importlib import import_module
+
+        module, attribute = self.table[cmd_name][0].split(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.table:
+            from eval_core.errors import did_you_mean
+
+            ctx.fail(
+                f"no such verb {args[0]!r}{did_you_mean(args[0], self.table)}  (verbs: {', '.join(self.table)})"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # The lines come from the table: help needs no verb's module.
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in self.table.items()])

@@ -1,0 +1,236 @@
+"""`eval-core measure`: arms in, a run and a report each, and one table."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from eval_core.config import Workspace
+    from eval_core.measure import Progress
+    from eval_core.plan import Plan
+    from eval_core.report import Report
+
+_EPILOG = """\b
+Examples:
+  eval-core measure                          every arm of the pull-request lane
+  eval-core measure memory-bm25              one arm by name
+  eval-core measure --resume                 go on where a killed run stopped
+  eval-core measure --source notes=../notes  with another place for a source
+  eval-core measure --format json            for machines
+
+Writes .eval/reports/ARM.json (the newest), .eval/history/ARM/RUN.json (each one: evidence for a floor) and
+.eval/runs/ARM.jsonl and .trec. Exit 3 if an arm could not be measured or a row errored; its report is written all
+the same.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("arms", nargs=-1, metavar="[ARM]...")
+@click.option(
+    "--lane",
+    type=click.Choice(["pull-request", "owner", "all"]),
+    default="pull-request",
+    show_default=True,
+    help="Which arms to measure where none is named.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Go on with unfinished runs. Such a run is no evidence for a floor."
+)
+@click.option(
+    "--source", "sources", multiple=True, metavar="NAME=PATH", help="Another place for a source. Repeatable."
+)
+@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
+def measure(
+    arms: tuple[str, ...],
+    lane: str,
+    resume: bool,
+    sources: tuple[str, ...],
+    config: Path,
+    form: str,
+    quiet: bool,
+) -> int:
+    """Measure arms of eval.toml: each query to its backend, timed, scored against the judgements."""
+    from eval_core.cli.reconstruct import lock_line, parse_sources
+    from eval_core.config import OUTPUT, load_workspace
+    from eval_core.errors import EvalError
+    from eval_core.measure import measure as measure_arm
+    from eval_core.measurement import Measured, Measurement, measured
+    from eval_core.plan import prepare
+
+    workspace = load_workspace(config)
+    chosen = workspace.chosen(arms, None if lane == "all" else lane)
+    if not chosen:
+        raise click.UsageError(f"no arm of {config} is in the lane {lane!r}; name one, or say --lane all")
+    entries: list[Measured] = []
+    reports: list[Report] = []
+    notes: list[str] = []
+    with _from(workspace) as here:
+        plans = prepare(
+            here,
+            chosen,
+            parse_sources(sources),
+            told=lambda lock: click.echo(lock_line(lock), err=form == "json"),
+        )
+        for made in plans:
+            try:
+                with _progress(made, quiet) as progress:
+                    report = measure_arm(
+                        made,
+                        here.output("runs"),
+                        here.output("reports"),
+                        here.output("history"),
+                        resume=resume,
+                        progress=progress,
+                    )
+            except KeyboardInterrupt:
+                click.echo(
+                    f"\n{made.name}: interrupted; go on with  eval-core measure {' '.join(arms)}"
+                    f"{' ' if arms else ''}--resume",
+                    err=True,
+                )
+                raise
+            except EvalError as error:
+                if error.exit_code != 3:
+                    raise
+                notes.append(f"{made.name}: {error}")
+                entries.append(Measured(arm=made.name, set=made.dataset.name, error=str(error)))
+                continue
+            reports.append(report)
+            entries.append(measured(report, str(OUTPUT / "reports" / f"{made.name}.json")))
+    if form == "json":
+        click.echo(Measurement(arms=tuple(entries)).model_dump_json(by_alias=True, indent=1))
+    else:
+        _show(workspace, reports, notes)
+    for note in notes:
+        click.echo(note, err=True)
+    return 0 if all(entry.ok for entry in entries) else 3
+
+
+@contextlib.contextmanager
+def _from(workspace: Workspace) -> Iterator[Workspace]:
+    """Work from the workspace's folder, since datasets, options and commands are relative to it."""
+    from eval_core.config import Workspace
+
+    with contextlib.chdir(workspace.root):
+        yield Workspace(Path(), Path(workspace.path.name), workspace.arms)
+
+
+@contextlib.contextmanager
+def _progress(made: Plan, quiet: bool) -> Iterator[Progress | None]:
+    """A bar on a terminal; nothing in a pipe or a log."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("measure      {task.description}"),
+        BarColumn(30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True, no_color=bool(os.environ.get("NO_COLOR"))),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(
+            f"{made.dataset.name} · {made.name}", total=len(made.queries) * made.arm.repetitions
+        )
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None:
+    from eval_core.config import OUTPUT
+    from eval_core.console import count, table
+
+    if reports:
+        depths = {report.cutoffs[-1] for report in reports}
+        # One depth is said once, above the column; several are said in each cell.
+        depth = depths.pop() if len(depths) == 1 else None
+        head = ("set", "arm", "n", *(f"{name}@{depth}" if depth else name for name in _DEEP), "hit@1", "mrr")
+        click.echo()
+        click.echo(
+            table(
+                [(*head, "p95 ms", "health"), *(_line(r, depth) for r in reports)],
+                right=range(2, len(head) + 1),
+            )
+        )
+        click.echo()
+        for report in reports:
+            _details(report)
+        sizes = {report.dataset.name: report.n for report in reports if report.n}
+        steps = "; ".join(f"one query of {name} is {100 / n:.1f} points" for name, n in sizes.items())
+        click.echo(f"{count(len(reports), 'arm')} measured; reports in {OUTPUT / 'reports'}.")
+        if steps:
+            click.echo(f"{steps[0].upper()}{steps[1:]}.")
+    if not notes:
+        click.echo(_next(workspace, reports))
+
+
+_DEEP = ("recall", "ndcg")
+
+
+def _line(report: Report, common: int | None) -> tuple[str, ...]:
+    values = report.summary.overall.metrics
+    depth = report.cutoffs[-1]
+
+    def shown(name: str) -> str:
+        return f"{values[name]:.3f}" if name in values else "–"
+
+    return (
+        report.dataset.name,
+        report.arm,
+        str(report.n),
+        *(("" if common else f"@{depth} ") + shown(f"{name}@{depth}") for name in _DEEP),
+        shown("hit@1"),
+        shown("mrr"),
+        f"{report.latency.p95:.2f}" if report.latency else "–",
+        health_words(report),
+    )
+
+
+def health_words(report: Report) -> str:
+    """`ok`, or what is not, in words."""
+    health = report.health
+    parts = [f"{value} {name}" for name in ("errored", "unscored") if (value := getattr(health, name))]
+    parts = parts or (["ok"] if health.scored else ["nothing scored"])
+    parts += [
+        f"{value} {name}"
+        for name in ("unscorable", "unstable", "restarts")
+        if (value := getattr(health, name))
+    ]
+    return ", ".join(parts)
+
+
+def _details(report: Report) -> None:
+    """Say why rows are not scored, the first few."""
+    from eval_core.console import clip, count
+
+    bad = [row for row in report.rows if row.outcome in ("errored", "unscored")]
+    for row in bad[:3]:
+        click.echo(f" {report.arm}  {row.id} {row.outcome}: {clip(row.detail, 160)}")
+    if len(bad) > 3:
+        click.echo(f" {report.arm}  … {count(len(bad) - 3, 'more row')} in the report")
+    if report.health.unstable:
+        moved = count(report.health.unstable, "query", "queries")
+        click.echo(f" {report.arm}  is non-deterministic: repetitions ranked {moved} otherwise")
+
+
+def _next(workspace: Workspace, reports: list[Report]) -> str:
+    if any(not report.health.ok for report in reports):
+        return "Next: mend what errored and measure again; a report with errored rows is no evidence."
+    if (workspace.root / "policy" / "floors.toml").exists():
+        return "Next: eval-gate check          grade them against policy/"
+    history = workspace.output("history")
+    if any(len(list((history / report.arm).glob("*.json"))) < 2 for report in reports):
+        return "Next: measure once more, in another run; then eval-gate floor (one run is no floor)"
+    return "Next: eval-gate floor          propose floors from the runs in .eval/history"

@@ -1,0 +1,66 @@
+"""`eval-core validate`: all that is wrong with an input, found in one reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  eval-core validate datasets/memory               a set: definition, corpus, queries, judgements
+  eval-core validate eval.toml                     a configuration
+  eval-core validate .eval/reports/memory-bm25.json   a report, recomputed from its rows
+
+Exit codes: 0 sound, 1 a report that does not hold, 2 a set or configuration with faults.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+def validate(paths: tuple[Path, ...]) -> int:
+    """Check sets, reports and eval.toml, and say everything that is wrong, with file and line."""
+    from eval_core.console import count
+    from eval_core.errors import EvalError
+
+    worst = 0
+    for path in paths:
+        try:
+            found = _check(path)
+        except EvalError as error:
+            click.echo(str(error))
+            worst = max(worst, error.exit_code)
+        else:
+            click.echo(f"{path}  sound: {found}")
+    if worst and len(paths) > 1:
+        click.echo(f"{count(len(paths), 'input')} read.", err=True)
+    return worst
+
+
+def _check(path: Path) -> str:
+    from eval_core.console import count
+
+    if path.is_dir():
+        from eval_core.dataset import load
+        from eval_core.definition import read_definition
+
+        definition = read_definition(path)
+        inline = definition is None or definition.corpus is None
+        if not inline and any(source.type != "inline" for source in definition.corpus.source):  # type: ignore[union-attr]
+            raise click.UsageError(
+                f"{path}: its corpus comes from sources; eval-core measure rebuilds and checks it"
+            )
+        dataset = load(path)
+        judged = sum(map(len, dataset.judgements.values()))
+        return (
+            f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
+            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…"
+        )
+    if path.suffix == ".toml":
+        from eval_core.config import load_workspace
+
+        return count(len(load_workspace(path).arms), "arm")
+    from eval_core.report import read_report
+
+    report = read_report(path)
+    return f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"

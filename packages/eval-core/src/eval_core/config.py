@@ -1,0 +1,119 @@
+"""`eval.toml`: the arms of a workspace, each one backend configuration measured on one set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from eval_core.definition import check_cutoffs
+from eval_core.errors import Fault, Faults, Misuse, did_you_mean
+from eval_core.models import NAME, Closed, read_toml
+
+#: Where measuring writes and every reader looks, below the workspace.
+OUTPUT = Path(".eval")
+
+CONFIG = Path("eval.toml")
+
+
+class Arm(Closed):
+    """One table `[arms."NAME"]`."""
+
+    dataset: str = Field(description="The dataset folder, relative to eval.toml.", min_length=1)
+    backend: str = Field(description="A backend's name, as `eval-backends list` shows it.", min_length=1)
+    options: dict[str, JsonValue] = Field(default={}, description="Passed to the backend.")
+    split: str | None = Field(default=None, description="qrels/SPLIT.tsv; the only one, or test.")
+    limit: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="How many documents are asked for; the dataset's."
+    )
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=10_000)], ...], Field(min_length=1)] | None = (
+        Field(default=None, description="The k of the measures, rising; the dataset's.")
+    )
+    filter_from: tuple[str, ...] = Field(
+        default=(), description="Query metadata that filters: documents must have the same value."
+    )
+    select: dict[str, tuple[str, ...]] = Field(
+        default={}, description="Query metadata values to measure on, such as { category = ['graph'] }."
+    )
+    expand: bool = Field(default=False, description="Ask the backend to expand its answer.")
+    repetitions: int = Field(default=3, ge=1, le=1000, description="Timed passes over the queries.")
+    lane: Literal["pull-request", "owner"] = Field(
+        default="pull-request", description="owner: measured only when asked for by name or by --lane owner."
+    )
+
+    @model_validator(mode="after")
+    def _cutoffs_within_limit(self) -> Arm:
+        if self.cutoffs is not None and self.limit is not None:
+            check_cutoffs(self.cutoffs, self.limit)
+        return self
+
+
+class EvalFile(Closed):
+    """The whole of `eval.toml`."""
+
+    arms: dict[str, Arm] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A loaded `eval.toml`: `root` is its folder, which datasets and options are relative to."""
+
+    root: Path
+    path: Path
+    arms: dict[str, Arm]
+
+    def output(self, kind: str) -> Path:
+        """The folder for `corpora`, `runs` or `reports`."""
+        return self.root / OUTPUT / kind
+
+    def dataset_folder(self, arm: Arm) -> Path:
+        """Where the arm's dataset lies."""
+        return self.root / arm.dataset
+
+    def chosen(self, names: tuple[str, ...], lane: str | None = "pull-request") -> dict[str, Arm]:
+        """The arms called by name, else all of the lane (`None`: every lane), in the file's order.
+
+        Raises:
+            Misuse: a name that is no arm.
+        """
+        for name in names:
+            if name not in self.arms:
+                raise Misuse(
+                    f"{self.path}: no arm {name!r}{did_you_mean(name, self.arms)}  (arms: {', '.join(self.arms)})",
+                    reason="arm-unknown",
+                )
+        if names:
+            return {name: arm for name, arm in self.arms.items() if name in names}
+        return {name: arm for name, arm in self.arms.items() if lane is None or arm.lane == lane}
+
+
+def load_workspace(path: Path = CONFIG) -> Workspace:
+    """Read `eval.toml`.
+
+    Raises:
+        Misuse: there is none, or it is not TOML.
+        Faults: it does not fit; every fault is listed, with its line.
+    """
+    if not path.exists():
+        raise Misuse(
+            f"{path}: no such file; run in the folder that holds eval.toml, or say --config FILE",
+            reason="config-missing",
+        )
+    content = read_toml(path, EvalFile, "configuration")
+    strange = [name for name in content.arms if not re.match(NAME, name)]
+    if strange:
+        raise Faults(
+            [
+                Fault(str(path), f'arms."{name}": a name is lower-case letters, digits, . _ -')
+                for name in strange
+            ]
+        )
+    return Workspace(path.parent, path, dict(content.arms))
+
+
+def plain_options(arm: Arm) -> dict[str, Any]:
+    """The arm's options as written, for the system key."""
+    return dict(arm.options)

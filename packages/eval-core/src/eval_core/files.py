@@ -1,0 +1,119 @@
+"""Files at the edge: whole or not at all, canonical bytes, digests."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from eval_core.errors import CouldNot, Misuse
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON form that digests are taken over.
+
+    Keys sorted, no white space, UTF-8 without escapes, no NaN or infinity.
+
+    Raises:
+        ValueError: a number is not finite, or a text holds a lone surrogate.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8")
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical form, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of the bytes of a file, 64 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[IO[bytes]]:
+    """Open `path` for writing so that it appears whole or not at all.
+
+    The bytes go to a temporary file of the same folder, are synced, and take the name in one step. On any error,
+    Ctrl-C included, the temporary file is removed and what stood under the name stays.
+
+    Raises:
+        CouldNot: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise CouldNot(
+            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes files private; a report is as readable as any file the user makes.
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    _sync_folder(path.parent)
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself durable; not every platform lets a folder be opened, and none needs it to be right."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically, with the newlines as given."""
+    with atomic(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Write lines atomically; each gets a newline. An iterator is consumed as it is written, never held."""
+    with atomic(path) as stream:
+        for line in lines:
+            stream.write(line + b"\n")
+
+
+def read_text(path: Path, what: str) -> str:
+    """Read UTF-8 text. `what` names the thing in the error: "policy file", "report".
+
+    Raises:
+        Misuse: absent, unreadable or not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise Misuse(f"{path}: no such {what}", reason="file-missing") from error
+    except UnicodeDecodeError as error:
+        raise Misuse(
+            f"{path}: the {what} is not UTF-8 text (byte {error.start})", reason="file-malformed"
+        ) from error
+    except OSError as error:
+        raise Misuse(
+            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
+        ) from error

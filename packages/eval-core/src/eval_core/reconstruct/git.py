@@ -1,0 +1,294 @@
+"""The files of one commit, read from git's objects: no working tree, no hook, no filter, no lazy fetch.
+
+Commit, trees and contents are each compared with the id that names them: an altered store is an error, not a corpus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import IO
+
+from eval_core.definition import Git
+from eval_core.errors import CouldNot, EvalError, Misuse
+from eval_core.reconstruct.repository import (
+    Repository,
+    environment,
+    find,
+    git_needed,
+    last_line,
+    public_url,
+    reachable,
+    resolved,
+)
+from eval_core.reconstruct.selection import Entry, State
+
+_NETWORK = ("https", "http", "ssh", "git")
+_SCHEME = re.compile(r"(https|http|ssh|git|file)://.")
+_SCP = re.compile(r"[^/:]{2,}:[^:].*")  # user@host:path; two letters at least, so that it is no drive
+
+#: Commits are shown by this many digits; the remedy has them all.
+_DIGITS = 7
+
+
+def location(source: Git) -> str:
+    """Where the recipe says the repository is."""
+    return source.path if source.path is not None else public_url(source.url or "")
+
+
+@contextlib.contextmanager
+def opened(
+    source: Git, folder: Path, override: Path | None, cache: Path, progress: Callable[[str], None]
+) -> Iterator[tuple[State, Iterator[Entry]]]:
+    """Yield the state of a source and the files of its commit, in byte order of their paths.
+
+    Args:
+        folder: the dataset's, which `path` is relative to.
+        override: a repository to read instead of the configured one.
+        cache: where fetched repositories are kept.
+
+    Raises:
+        CouldNot: the repository or the commit is not there, cannot be fetched, or is damaged.
+        Misuse: the id is not a commit's, or the url or branch is none.
+    """
+    if override is not None:
+        repository = find(override, str(override), source.name)
+    elif source.path is not None:
+        repository = find(folder / source.path, source.path, source.name)
+    else:
+        repository = _fetched(source, cache, progress)
+    commit = source.commit or _branch(repository, source.branch or "")
+    with _objects(repository) as objects:
+        tree = _tree(repository, objects, commit)
+        with contextlib.closing(_entries(repository, objects, tree)) as entries:
+            yield State(pinned=source.commit is not None, commit=commit, tree=tree), entries
+
+
+def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repository:
+    """A bare repository of the cache that holds the source's commit; without the network where it has it already."""
+    url = source.url or ""
+    scheme = _SCHEME.match(url)
+    if scheme is None and not _SCP.fullmatch(url):
+        raise Misuse(
+            f"source {source.name!r}: url {public_url(url)!r} is none that can be fetched "
+            "(https://, ssh://, git://, file:// or host:path); write a folder of this machine as path",
+            reason="url-unknown",
+        )
+    protocols = ("file",) if scheme and scheme[1] == "file" else _NETWORK
+    # The two kinds of id cannot share a repository.
+    long = ["--object-format=sha256"] if source.commit and len(source.commit) == 64 else []
+    name = hashlib.sha256(url.encode()).hexdigest() + ("-sha256" if long else "")
+    folder = Path(os.path.abspath(cache)) / "git" / name
+    repository = Repository(folder, public_url(url), source.name)
+    if source.commit is not None:
+        what, ref = source.commit, f"refs/eval/commits/{source.commit}"
+    else:
+        what, ref = _branch_ref(repository, source.branch or ""), f"refs/eval/heads/{source.branch}"
+    # A ref is written after all that it needs has come, so it says more than the commit alone.
+    if source.commit is not None and resolved(repository, ref):
+        return repository
+    progress(f"source {source.name!r}: fetching {what} from {repository.label}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise repository.error(
+            f"{folder} cannot be made: {error.strerror or error}", "cannot-write"
+        ) from error
+    made = repository.run("init", "--quiet", "--bare", "--template=", *long)
+    if made.returncode != 0:
+        raise repository.error(f"git init failed: {last_line(made.stderr)}", "cannot-write")
+    options = ("--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    done = repository.run("fetch", *options, "--", url, f"+{what}:{ref}", protocols=protocols)
+    if done.returncode != 0:
+        raise _not_fetched(repository, source, done.stderr)
+    return repository
+
+
+def _not_fetched(repository: Repository, source: Git, stderr: bytes) -> CouldNot:
+    remedy = f"if a clone is on this machine: --source {source.name}=PATH"
+    if source.commit is not None and b"not our ref" in stderr:
+        what = f"{repository.label!r} has no commit {source.commit[:_DIGITS]}…"
+        return repository.error(what, "commit-absent", remedy)
+    if b"couldn't find remote ref" in stderr:
+        return repository.error(
+            f"{repository.label!r} has no branch {source.branch!r}", "branch-absent", remedy
+        )
+    what = f"fetching from {repository.label!r} failed: {last_line(stderr)}"
+    return repository.error(what, "source-absent", remedy)
+
+
+def _branch_ref(repository: Repository, branch: str) -> str:
+    """The full name of a branch.
+
+    Raises:
+        Misuse: git takes no such name, so it could say something else than a branch.
+    """
+    ref = f"refs/heads/{branch}"
+    with git_needed():
+        command = ["git", "check-ref-format", ref]
+        checked = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, check=False)
+    if checked.returncode != 0:
+        raise Misuse(
+            f"source {repository.source!r}: {branch!r} is no name of a branch", reason="branch-malformed"
+        )
+    return ref
+
+
+def _branch(repository: Repository, branch: str) -> str:
+    """The commit that a branch is at: as fetched, else the repository's own branch, else its origin's."""
+    places = [_branch_ref(repository, branch), f"refs/remotes/origin/{branch}"]
+    for ref in places if repository.at else [f"refs/eval/heads/{branch}"]:
+        if commit := resolved(repository, f"{ref}^{{commit}}"):
+            return commit
+    raise repository.error(
+        f"{repository.label!r} has no branch {branch!r}",
+        "branch-absent",
+        f"git -C {reachable(repository)} fetch origin {shlex.quote(branch)}:{shlex.quote(branch)}",
+    )
+
+
+class Objects:
+    """One long-lived `git cat-file --batch`: objects by their full id, each compared with it."""
+
+    def __init__(
+        self, repository: Repository, process: subprocess.Popen[bytes], complaint: Callable[[], str]
+    ) -> None:
+        self._repository = repository
+        self._complaint = complaint
+        self._in = _pipe(process.stdin)
+        self._out = _pipe(process.stdout)
+
+    def read(self, name: str) -> tuple[str, bytes] | None:
+        """The type and content of an object, or None where the repository does not have it.
+
+        Raises:
+            CouldNot: it is damaged, or git gave up.
+        """
+        try:
+            self._in.write(f"{name}\n".encode())
+            self._in.flush()
+        except BrokenPipeError as error:
+            raise self._gone(name) from error
+        header = self._out.readline().split()
+        if header[1:] == [b"missing"]:
+            return None
+        if len(header) != 3:
+            raise self._gone(name)
+        kind, size = header[1].decode(), int(header[2])
+        content = self._out.read(size)
+        if len(content) != size or self._out.read(1) != b"\n":
+            raise self._gone(name)
+        hasher = hashlib.sha1 if len(name) == 40 else hashlib.sha256
+        if hasher(f"{kind} {size}\0".encode() + content).hexdigest() != name:
+            raise self._repository.error(
+                f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
+                "repository-damaged",
+                self._again(),
+            )
+        return kind, content
+
+    def expect(self, name: str, kind: str) -> bytes:
+        """The content of an object that a tree names.
+
+        Raises:
+            CouldNot: it is not there (a partial clone), of another type, or damaged.
+        """
+        found = self.read(name)
+        if found is None:
+            raise self._repository.error(
+                f"{self._repository.label!r} lacks the {kind} {name}  (partial clone?)",
+                "object-absent",
+                self._again(),
+            )
+        if found[0] != kind:
+            raise self._repository.error(f"object {name} is a {found[0]}, not a {kind}", "repository-damaged")
+        return found[1]
+
+    def file(self, name: str, most: int) -> bytes:
+        """The first `most` bytes of a file's content."""
+        return self.expect(name, "blob")[:most]
+
+    def _again(self) -> str:
+        where = reachable(self._repository)
+        if self._repository.at is None:
+            return f"rm -r {where}  (it is fetched again)"
+        return f"git -C {where} fetch --refetch origin"
+
+    def _gone(self, name: str) -> EvalError:
+        return self._repository.error(f"git could not read {name}: {self._complaint()}", "repository-damaged")
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise TypeError("the process was started without pipes")
+    return pipe
+
+
+@contextlib.contextmanager
+def _objects(repository: Repository) -> Iterator[Objects]:
+    with repository.open("cat-file", "--batch") as (process, complaint):
+        yield Objects(repository, process, complaint)
+
+
+def _tree(repository: Repository, objects: Objects, commit: str) -> str:
+    """The id of a commit's tree."""
+    found = objects.read(commit)
+    if found is None:
+        raise _absent(repository, commit)
+    kind, content = found
+    if kind != "commit":
+        raise Misuse(
+            f"source {repository.source!r}: {commit} is the id of a {kind}, not of a commit; "
+            "git rev-parse 'NAME^{commit}' gives the commit of a tag",
+            reason="commit-wrong-type",
+        )
+    tree = re.match(rb"tree ([0-9a-f]{40}|[0-9a-f]{64})\n", content)
+    if tree is None:
+        raise repository.error(f"commit {commit} names no tree", "repository-damaged")
+    return tree[1].decode()
+
+
+def _absent(repository: Repository, commit: str) -> CouldNot:
+    shallow = repository.run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+    depth = "--depth=1 " if shallow else ""  # on a full clone it would cut the history off
+    return repository.error(
+        f"{repository.label!r} has no commit {commit[:_DIGITS]}…  ({'shallow clone?' if shallow else 'not fetched?'})",
+        "commit-absent",
+        f"git -C {reachable(repository)} fetch {depth}origin {commit}",
+    )
+
+
+def _entries(repository: Repository, objects: Objects, tree: str) -> Generator[Entry, None, None]:
+    """The files of a tree. Git's order of a recursive listing is the byte order of the full paths."""
+    objects.expect(tree, "tree")
+    # -t lists the trees too: each is read once, so that an altered one is seen.
+    arguments = ("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", "--end-of-options", tree)
+    with repository.open(*arguments) as (process, complaint):
+        for line in _records(_pipe(process.stdout)):
+            head, path = line.split(b"\t", 1)
+            mode, kind, name, size = head.split()
+            if kind == b"tree":
+                objects.expect(name.decode(), "tree")
+            elif mode in (b"120000", b"160000"):
+                yield Entry(path, "symlink" if mode == b"120000" else "submodule")
+            else:
+                # The size is no number where the object is missing; then reading it is the error, if it is wanted.
+                declared = int(size) if size.isdigit() else 0
+                yield Entry(path, "file", declared, functools.partial(objects.file, name.decode()))
+        if process.wait() != 0:
+            raise repository.error(f"git could not list {tree}: {complaint()}", "repository-damaged")
+
+
+def _records(stream: IO[bytes]) -> Iterator[bytes]:
+    """Split a stream at zero bytes; what follows the last one is a record cut off, and its process has failed."""
+    rest = b""
+    while chunk := stream.read(1 << 16):
+        *whole, rest = (rest + chunk).split(b"\0")
+        yield from whole
