@@ -1,0 +1,306 @@
+"""Any command as a backend: a process that stays up and is spoken to in JSON lines, one request in flight.
+
+The request, one line: `{"kind", "query", "k"}`, and only where they are set `id`, `scope`, `filter`, `time`,
+`vector`, `expand`. The reply, one line: `{"ids"}` in rank order, and optionally `id`, `scores`, `error`. The corpus
+reaches the command as `{corpus}` in its argument list. After each start one warm-up is sent that is not scored.
+
+"Restarted" means ended with all that it started, and started again within the same request, so that no later
+request's latency pays for it. "Row" is the outcome of the one query.
+
+==========================================================  =======  =========
+what the process does                                       row      process
+==========================================================  =======  =========
+`ids`, as many as asked for or fewer, none included         scored   kept
+more ids than asked for, an id twice, an unknown id         passed   kept
+                                                            on [1]_
+`error`: anything but null or an empty text                 errored  kept
+JSON that is no object; no `ids`                            errored  kept
+`ids` no list of texts; `scores` no list of finite numbers  errored  kept
+(`true` and NaN are none), or not one an id
+`id` other than the request's                               errored  restarted
+a line that is not JSON or not UTF-8, an empty line         errored  restarted
+output before the request (an unsolicited line)             errored  restarted
+no whole line within `timeout`; a line without its newline  errored  restarted
+a line longer than `max_line`                               errored  restarted
+exit, also in the middle of a reply; a closed pipe          errored  restarted
+any amount of standard error                                scored   kept [2]_
+SIGTERM ignored; children left behind                       –        killed
+does not start: not found, exits, silent, first line no     none     none [3]_
+JSON
+==========================================================  =======  =========
+
+.. [1] The harness counts duplicates and what exceeds the limit, and finds an unknown id an error.
+.. [2] It is read all the time, and its last 8 KiB are quoted when the process fails.
+.. [3] `index` raises CouldNot. A restart that fails leaves the row errored, and the next request tries again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from eval_backends import options
+from eval_backends.process import Broken, LineProcess
+from eval_core.backend import CAPABILITIES, BackendError, Corpus, Reply, Request
+from eval_core.errors import CouldNot, Misuse, did_you_mean
+
+#: How long a process may take to end by itself when its input is closed, and again after SIGTERM, in seconds.
+GRACE = 1.0
+
+#: The query of the warm-up.
+WARM_UP = "warm up"
+
+_MEND = (
+    "give the program and its arguments as a list of texts, such as ['{python}', 'adapter.py', '{corpus}']"
+)
+_PLACEHOLDER = re.compile(r"\{(corpus|python)\}")
+# Not escaped to ASCII: an adapter written with text tools should see the query's own characters.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+class JsonLines:
+    """A backend that is a command of one's own; this module's table says what each misbehaviour leads to.
+
+    Options: `command`, a list of texts, never a line for a shell; `{corpus}` in an argument becomes the absolute
+    path of the corpus file, `{python}` the running interpreter, and any other braces stay. `capabilities` that the
+    command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request and for starting
+    with the warm-up. `max_line` in bytes: the longest line that is accepted.
+
+    Raises:
+        Misuse: an option has a wrong type or value.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        capabilities: Sequence[str] = (),
+        timeout: float = 10.0,
+        start_timeout: float = 60.0,
+        max_line: int = 8 * 1024 * 1024,
+    ) -> None:
+        if isinstance(command, str):
+            options.refuse("jsonl", "command", command, f"no shell is used; {_MEND}")
+        self._command = options.texts("jsonl", "command", command, _MEND)
+        if not self._command or not self._command[0]:
+            options.refuse("jsonl", "command", command, f"names no program; {_MEND}")
+        for argument in self._command:
+            if "\0" in argument:
+                options.refuse("jsonl", "command", command, "no argument can hold a NUL character")
+        self._capabilities = frozenset(
+            options.texts("jsonl", "capabilities", capabilities, "give a list such as ['filter']")
+        )
+        for name in sorted(self._capabilities - CAPABILITIES):
+            known = ", ".join(sorted(CAPABILITIES))
+            raise Misuse(
+                f"jsonl: option capabilities: no such capability {name!r}{did_you_mean(name, CAPABILITIES)}"
+                f"  (known: {known})",
+                reason="capability-unknown",
+            )
+        self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
+        self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
+        self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
+        self._lock = threading.RLock()
+        self._arguments: list[str] = []
+        self._kind = ""
+        self._process: LineProcess | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What the option declares."""
+        return self._capabilities
+
+    def describe(self) -> Mapping[str, Any]:
+        """The protocol alone: the command stands in the options, and what it runs is not seen from here."""
+        return {"protocol": "jsonl-v1"}
+
+    def index(self, corpus: Corpus) -> None:
+        """Start the command on the corpus file and send the warm-up.
+
+        Raises:
+            CouldNot: it is not found, exits, or gives no line of JSON within `start_timeout`.
+        """
+        with self._lock:
+            self.close()
+            if os.name != "posix":
+                raise CouldNot("jsonl: needs a POSIX system (pipes that can be polled)", reason="platform")
+            values = {"corpus": os.path.abspath(corpus.path), "python": sys.executable}
+            self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
+            self._kind = corpus.kind
+            try:
+                self._start()
+            except CouldNot:
+                self._arguments = []
+                raise
+
+    def _start(self) -> None:
+        """Start the process and have the warm-up answered; nothing is left running where that fails."""
+        shown = shlex.join(self._arguments)
+        try:
+            process = LineProcess(self._arguments, self._max_line)
+        except OSError as error:
+            raise CouldNot(
+                f"cannot start the command: {error.strerror or error}: {shown}",
+                reason="backend-start-failed",
+                remedy=_advice(self._arguments[0]),
+            ) from error
+        try:
+            line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
+            try:
+                json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError):
+                raise Broken(
+                    f"answered the warm-up with a line that is not JSON: {_shown(line)} (logs belong on standard error)"
+                ) from None
+        except Broken as fault:
+            process.stop()
+            raise CouldNot(
+                f"the command {fault}: {shown}{_quoted(process.tail(), 20)}", reason="backend-start-failed"
+            ) from None
+        except BaseException:
+            process.stop()
+            raise
+        self._process = process
+
+    def search(self, request: Request) -> Reply:
+        """Answer one request with what the process replies, unchanged.
+
+        Raises:
+            BackendError: this module's table says when; `restarted` where the process had to be.
+        """
+        with self._lock:
+            if not self._arguments:
+                raise BackendError("jsonl: search before index")
+            line = self._line(request)
+            if self._process is None:
+                try:
+                    self._start()
+                except CouldNot as error:
+                    raise BackendError(f"cannot be started again: {error}", restarted=True) from None
+            process = self._process
+            if process is None:
+                raise BackendError("jsonl: closed")
+            try:
+                raw = process.ask(line, self._timeout)
+            except Broken as fault:
+                self._again(process, f"the process {fault}")
+            return self._reply(process, request, raw)
+
+    def _reply(self, process: LineProcess, request: Request, raw: bytes) -> Reply:
+        try:
+            value = json.loads(raw.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            self._again(process, f"the reply is not UTF-8 (byte {error.start}): {_shown(raw)}")
+        except (ValueError, RecursionError):
+            what = f"not JSON: {_shown(raw)}" if raw.strip() else "an empty line"
+            self._again(process, f"the reply is {what}")
+        if isinstance(value, dict) and request.id and value.get("id") not in (None, request.id):
+            self._again(
+                process, f"out of step: the reply is to {value['id']!r}, the request was {request.id!r}"
+            )
+        return parse_reply(value, raw)
+
+    def _again(self, process: LineProcess, fault: str) -> NoReturn:
+        """End the process, start it again, and raise the error of this row."""
+        self._process = None
+        process.stop()
+        fault += _quoted(process.tail(), 3)
+        try:
+            self._start()
+        except CouldNot as error:
+            fault += f"\nand it cannot be started again: {error}"
+        raise BackendError(fault, restarted=True) from None
+
+    def _line(self, request: Request) -> bytes:
+        """The request as the line that is sent.
+
+        Raises:
+            BackendError: it cannot be written as JSON in UTF-8.
+        """
+        message: dict[str, Any] = {"kind": request.kind or self._kind, "query": request.text, "k": request.k}
+        if request.id:
+            message["id"] = request.id
+        if request.scope is not None:
+            message["scope"] = request.scope
+        if request.filter:
+            message["filter"] = dict(request.filter)
+        if request.time:
+            message["time"] = dict(request.time)
+        if request.vector is not None:
+            message["vector"] = [float(value) for value in request.vector]
+        if request.expand:
+            message["expand"] = True
+        try:
+            return _encode(message).encode("utf-8") + b"\n"
+        except ValueError as error:
+            raise BackendError(f"the request cannot be sent: {error}") from error
+
+    def close(self) -> None:
+        """Close the process's input, give it a second to end, and end it with all that it started."""
+        with self._lock:
+            process, self._process, self._arguments = self._process, None, []
+            if process is not None:
+                process.stop(GRACE)
+
+
+def parse_reply(value: object, raw: bytes = b"") -> Reply:
+    """Read a reply's JSON value; `raw`, the line it came from, is quoted.
+
+    Raises:
+        BackendError: it is an error reply, or no valid one.
+    """
+    if not isinstance(value, dict):
+        raise BackendError(f"the reply is no JSON object: {_shown(raw)}")
+    error = value.get("error")
+    if error is not None and error != "":
+        text = error if isinstance(error, str) else json.dumps(error)
+        raise BackendError(f"error reply: {text[:500]}")
+    if "ids" not in value:
+        near = did_you_mean("ids", value)
+        raise BackendError(f"the reply has no 'ids'{near}: {_shown(raw)}")
+    ids, scores = value["ids"], value.get("scores")
+    if not isinstance(ids, list) or not set(map(type, ids)) <= {str}:
+        raise BackendError(f"the reply's ids are no list of texts: {_shown(raw)}")
+    if b"\\u" in raw and any("\ud800" <= character <= "\udfff" for name in ids for character in name):
+        raise BackendError(
+            f"the reply's ids hold a lone surrogate escape, which is no character: {_shown(raw)}"
+        )
+    if scores is None:
+        return Reply(ids)
+    if not isinstance(scores, list) or not set(map(type, scores)) <= {int, float}:
+        raise BackendError(f"the reply's scores are no list of numbers: {_shown(raw)}")
+    if len(scores) != len(ids):
+        raise BackendError(f"the reply has {len(scores)} scores for {len(ids)} ids: {_shown(raw)}")
+    try:
+        numbers = [float(score) for score in scores]
+    except OverflowError:
+        numbers = [math.inf]
+    if not all(map(math.isfinite, numbers)):
+        raise BackendError(f"the reply has a score that is not finite: {_shown(raw)}")
+    return Reply(ids, numbers)
+
+
+def _shown(raw: bytes) -> str:
+    text = repr(raw[:120].decode("utf-8", "replace"))
+    return text if len(raw) <= 120 else f"{text}… ({len(raw)} bytes)"
+
+
+def _quoted(tail: str, lines: int) -> str:
+    """The last lines of standard error, indented, or nothing."""
+    kept = tail.splitlines()[-lines:]
+    return "".join(f"\n  stderr: {line[:300]}" for line in kept)
+
+
+def _advice(program: str) -> str | None:
+    if any(blank in program for blank in " \t"):
+        return "the first text is the program alone; each argument is a text of its own"
+    if os.sep in program and not Path(program).exists():
+        return f"a relative path starts at {os.getcwd()}" if not os.path.isabs(program) else None
+    return None
