@@ -1,0 +1,7 @@
+"""`python -m eval_gate` is `eval-gate`."""
+
+from __future__ import annotations
+
+from eval_gate.cli import main
+
+main()

@@ -1,0 +1,64 @@
+"""Baselines: which report may become one, what it changes, and the latency budget that may come with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from eval_core.errors import Refused
+from eval_core.report import Report, read_report
+from eval_gate.judge import headline, judge_arm
+from eval_gate.policy import ArmFloors, Budget
+from eval_gate.proposal import BaselineChange
+
+
+def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
+    """Refuse a report that the floors, or the budget that should come with it, would not pass.
+
+    Raises:
+        Refused: with the reason that the gate would give.
+    """
+    verdict = judge_arm(report.arm, floors, Budget(p95_ms=p95_ms), report, report)
+    if verdict.verdict != "pass":
+        reason = verdict.reasons[0]
+        raise Refused(
+            f"{report.arm}: {reason.message}; a baseline must pass its own floors",
+            reason=reason.code,
+            remedy=reason.remedy,
+        )
+    if report.resumed:
+        raise Refused(f"{report.arm}: the run was resumed after an interruption", reason="evidence-resumed")
+
+
+def change(report: Report, path: Path) -> BaselineChange:
+    """What taking the report as the baseline at `path` changes, in the measures that matter first."""
+    before: dict[str, float] = {}
+    if path.exists():
+        try:
+            before = read_report(path, report.arm).summary.overall.metrics
+        except Refused:
+            before = {}  # a baseline that does not load is replaced, and the gate has said so already
+    after = report.summary.overall.metrics
+    return BaselineChange(
+        arm=report.arm,
+        run_id=report.run_id,
+        values={name: (before.get(name), after[name]) for name in headline(report)},
+    )
+
+
+def budgets_text(path: Path, arms: Iterable[str], p95_ms: float) -> str:
+    """The text of a budgets file with the budget put in for the arms, the rest as it stands."""
+    import tomlkit
+
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    document = tomlkit.parse(text)
+    document["schema"] = "budgets-v1"
+    if "arms" not in document:
+        document["arms"] = tomlkit.table(is_super_table=True)
+    table: Any = document["arms"]
+    for name in arms:
+        if name not in table:
+            table[name] = tomlkit.table()
+        table[name]["p95_ms"] = p95_ms
+    return tomlkit.dumps(document)

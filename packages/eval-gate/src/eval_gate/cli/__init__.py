@@ -1,0 +1,43 @@
+"""The script `eval-gate`: floors out of measured runs, and a gate on them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import click
+
+from eval_core.cli.app import Verbs, run
+from eval_gate import __version__
+
+_EPILOG = """\b
+Examples:
+  eval-gate floor memory-bm25             propose floors from measured runs, as a diff
+  eval-gate floor --write                 write them, with the evidence they stand on
+  eval-gate baseline --write              commit to the present reports as the baseline
+  eval-gate check                         grade the reports of .eval/reports against policy/
+
+Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
+"""
+
+
+@click.group(
+    cls=Verbs,
+    table={
+        "floor": ("eval_gate.cli.floor:floor", "Propose floors from two or more measured runs."),
+        "baseline": ("eval_gate.cli.baseline:baseline", "Take the present reports as the baseline."),
+        "check": ("eval_gate.cli.check:check", "Grade reports against floors, baselines and budgets."),
+    },
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="eval-gate", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Gate merges on measured retrieval quality.
+
+    The gate reads and judges. It opens no socket, imports no backend, and writes neither floors nor baselines.
+    """
+
+
+def main() -> NoReturn:
+    """Run the script."""
+    run(cli, "eval-gate")

@@ -1,0 +1,90 @@
+"""`eval-gate baseline`: the present reports become what later ones are compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from eval_core.report import Report
+
+_EPILOG = """\b
+Examples:
+  eval-gate baseline                            what would change, arm by arm
+  eval-gate baseline --write                    write policy/baselines/ARM.json, stripped of timing
+  eval-gate baseline memory-bm25 --p95-ms 300 --write
+                                                and a latency budget, refused if the report does not meet it
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("arms", nargs=-1, metavar="[ARM]...")
+@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
+@click.option("--reports", type=click.Path(path_type=Path), default=Path(".eval/reports"), show_default=True)
+@click.option(
+    "--p95-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Also a budget for the 95th percentile of latency.",
+)
+@click.option("--write", is_flag=True, help="Write the baselines.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def baseline(
+    arms: tuple[str, ...], policy: Path, reports: Path, p95_ms: float | None, write: bool, form: str
+) -> int:
+    """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
+    from eval_core.errors import Misuse, did_you_mean
+    from eval_core.report import read_report, write_report
+    from eval_gate.baseline import budgets_text, change, check
+    from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
+    from eval_gate.proposal import BaselineProposal
+
+    floors = read_floors(policy / FLOORS)
+    read_budgets(policy / BUDGETS, floors)
+    for name in arms:
+        if name not in floors.arms:
+            raise Misuse(
+                f"{policy / FLOORS}: no floors for arm {name!r}{did_you_mean(name, floors.arms)}",
+                reason="arm-unknown",
+                remedy=f"Floors come first:  eval-gate floor {name} --write",
+            )
+    names = arms or tuple(floors.arms)
+    found: dict[str, Report] = {}
+    for name in names:
+        report = read_report(reports / f"{name}.json", name)
+        check(report, floors.arms[name], p95_ms)
+        found[name] = report
+    changes = tuple(change(report, policy / BASELINES / f"{name}.json") for name, report in found.items())
+    if write:
+        from eval_core.files import write_text
+
+        for name, report in found.items():
+            write_report(policy / BASELINES / f"{name}.json", report.stripped())
+        if p95_ms is not None:
+            write_text(policy / BUDGETS, budgets_text(policy / BUDGETS, names, p95_ms))
+    if form == "json":
+        click.echo(BaselineProposal(written=write, arms=changes).model_dump_json(by_alias=True, indent=1))
+        return 0
+    from eval_core.console import table
+
+    for item in changes:
+        click.echo(f"{item.arm}  run {item.run_id}")
+        rows = [
+            (
+                name,
+                "–" if before is None else f"{before:.4f}",
+                "→",
+                f"{after:.4f}",
+                "" if before == after else "changed",
+            )
+            for name, (before, after) in item.values.items()
+        ]
+        click.echo(table(rows, indent="  "))
+    where = policy / BASELINES
+    click.echo(
+        f"Wrote {where}. Commit it by itself, naming the run."
+        if write
+        else "Nothing was written; --write applies it."
+    )
+    return 0
