@@ -1,0 +1,25 @@
+"""The script `eval-tier`: so far it can say what it will be, and its version."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import click
+
+from eval_core.cli.app import run
+from eval_tier import __version__
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def command() -> None:
+    """Audit repositories: which sits at which tier of the ladder, proven by evidence.
+
+    This version has no commands yet.
+    """
+    raise click.UsageError(f"eval-tier {__version__} has no commands yet, only --help and --version.")
+
+
+def main() -> NoReturn:
+    """Run the script and exit: 0 for --help and --version, 2 for anything else."""
+    run(command, "eval-tier")
