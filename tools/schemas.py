@@ -1,0 +1,70 @@
+"""Writes the JSON Schemas of every file that the tools read or write, from the models; `--check` only compares."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from eval_core.config import EvalFile
+from eval_core.definition import Definition
+from eval_core.measurement import Measurement
+from eval_core.reconstruct.lock import Lock
+from eval_core.report import Report
+from eval_gate.policy import Budgets, Floors
+from eval_gate.proposal import BaselineProposal, Proposal
+from eval_gate.verdict import Verdict
+from pydantic import BaseModel
+
+FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+
+MODELS: dict[str, type[BaseModel]] = {
+    "dataset": Definition,
+    "eval": EvalFile,
+    "lock-v1": Lock,
+    "measurement-v1": Measurement,
+    "report-v1": Report,
+    "floors-v1": Floors,
+    "budgets-v1": Budgets,
+    "proposal-v1": Proposal,
+    "baseline-proposal-v1": BaselineProposal,
+    "verdict-v1": Verdict,
+}
+
+
+def generate(model: type[BaseModel]) -> str:
+    """The schema's file: JSON Schema 2020-12, keys as pydantic orders them."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **model.model_json_schema(by_alias=True),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or with `--check` say which differ; 1 where any does."""
+    wanted = {FOLDER / f"{name}.schema.json": generate(model) for name, model in MODELS.items()}
+    strangers = sorted(set(FOLDER.glob("*.schema.json")) - set(wanted))
+    if "--check" not in arguments:
+        FOLDER.mkdir(exist_ok=True)
+        for path, text in wanted.items():
+            path.write_text(text, encoding="utf-8")
+        for path in strangers:
+            path.unlink()
+        print(f"{len(wanted)} schemas written")
+        return 0
+    stale = [
+        path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in [*stale, *strangers]:
+        print(
+            f"schemas/{path.name} is not what the models give; run  nox -s schemas -- --write",
+            file=sys.stderr,
+        )
+    if not stale and not strangers:
+        print(f"{len(wanted)} schemas are what the models give")
+    return 1 if stale or strangers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
