@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from eval_core.config import EvalFile
 from eval_core.definition import Definition
 from eval_core.measurement import Measurement
@@ -14,7 +16,6 @@ from eval_core.report import Report
 from eval_gate.policy import Budgets, Floors
 from eval_gate.proposal import BaselineProposal, Proposal
 from eval_gate.verdict import Verdict
-from pydantic import BaseModel
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
