@@ -11,7 +11,7 @@ from eval_core.backend import Document
 from eval_core.corpus import CorpusFile, corpus_digest, document_digest, id_fault, read_json_lines
 from eval_core.definition import Definition, read_definition
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
-from eval_core.files import digest, digest_file
+from eval_core.files import digest_file
 from eval_core.timeline import Timeline, read_timeline, time_fault
 
 #: Query metadata that changes what is asked or how it is counted. All other metadata is a note.
@@ -375,22 +375,3 @@ def _check_judgements(
                 line,
                 f"query {query.id!r} asks in scope {scope!r}, which no document has{did_you_mean(scope, scopes)}",
             )
-
-
-def task_digests(
-    queries: Iterable[tuple[str, str, Mapping[str, Any]]], judgements: Iterable[tuple[str, Mapping[str, int]]]
-) -> dict[str, str]:
-    """The parts of the task key that a reader recomputes from a report's rows.
-
-    Args:
-        queries: (id, text, metadata with a meaning) of each query that is put.
-        judgements: (query id, {document id: grade}) of each of them; an unjudged query counts as having none.
-    """
-    asked = sorted((name, text, dict(meaning)) for name, text, meaning in queries)
-    return {
-        "query_ids": digest([name for name, _, _ in asked]),
-        "queries": digest(asked),
-        "judgements": digest(
-            [[name, sorted(grades.items())] for name, grades in sorted(judgements) if grades]
-        ),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,3 +87,22 @@ def nested_differences(ours: Any, theirs: Any, prefix: str = "") -> list[Differe
             found += nested_differences(ours.get(name), theirs.get(name), dotted)
         return found
     return [] if ours == theirs else [Difference(prefix, ours, theirs)]
+
+
+def task_digests(
+    queries: Iterable[tuple[str, str, Mapping[str, Any]]], judgements: Iterable[tuple[str, Mapping[str, int]]]
+) -> dict[str, str]:
+    """The parts of the task key that a reader recomputes from a report's rows.
+
+    Args:
+        queries: (id, text, metadata with a meaning) of each query that is put.
+        judgements: (query id, {document id: grade}) of each of them; an unjudged query counts as having none.
+    """
+    asked = sorted((name, text, dict(meaning)) for name, text, meaning in queries)
+    return {
+        "query_ids": digest([name for name, _, _ in asked]),
+        "queries": digest(asked),
+        "judgements": digest(
+            [[name, sorted(grades.items())] for name, grades in sorted(judgements) if grades]
+        ),
+    }

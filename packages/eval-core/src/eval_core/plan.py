@@ -12,11 +12,11 @@ from typing import Any
 from eval_core import metrics
 from eval_core.backend import Backend
 from eval_core.config import Arm, Workspace
-from eval_core.dataset import CONSEQUENCE, Dataset, Query, load, task_digests
+from eval_core.dataset import CONSEQUENCE, Dataset, Query, load
 from eval_core.definition import Definition, check_cutoffs, read_definition
 from eval_core.errors import Fault, Faults, Misuse
 from eval_core.files import digest_file
-from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Key
+from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
 
 

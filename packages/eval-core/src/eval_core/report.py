@@ -15,10 +15,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from eval_core import metrics
-from eval_core.dataset import task_digests
 from eval_core.errors import Refused
 from eval_core.files import atomic, digest
-from eval_core.keys import Key
+from eval_core.keys import Key, task_digests
 from eval_core.models import Closed, first_fault
 
 SCHEMA = "report-v1"

@@ -19,6 +19,8 @@ def run(command: click.Command, prog: str) -> NoReturn:
     0 done; 1 no; 2 wrong usage; 3 could not, interrupted, or a fault of this program. SIGTERM is taken like Ctrl-C,
     so that processes are stopped and nothing is left half-written.
     """
+    # What a model accepts must not depend on what else is installed; looking for plugins costs a tenth of a start, too.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with contextlib.suppress(ValueError, AttributeError):
         signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(_run(command, prog))
@@ -73,6 +75,7 @@ class Verbs(click.Group):
     """
 
     def __init__(self, *args: Any, table: dict[str, tuple[str, str]], **kwargs: Any) -> None:
+        kwargs.setdefault("subcommand_metavar", "VERB [ARG]...")
         super().__init__(*args, **kwargs)
         self.table = table
 
