@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,59 @@ for line in sys.stdin:
         reply({"ids": [str(os.getpid())]})
         continue
 BODY
+"""
+
+
+# A module of somebody else's backends. The classes print wherever they can and fail in every way they may.
+NOISY = """
+    import os, subprocess, sys
+    from eval_core.backend import BackendError, Reply
+    from eval_core.errors import CouldNot
+
+    print("printed at import")
+
+    class Noisy:
+        capabilities = frozenset()
+
+        def __init__(self, fail=""):
+            self.fail = fail
+            print("printed when made")
+
+        def describe(self):
+            return {}
+
+        def index(self, corpus):
+            print("kind", corpus.kind)
+            if self.fail == "index":
+                raise CouldNot("the model is not there")
+            if self.fail == "index-error":
+                raise BackendError("the store is down")
+
+        def search(self, request):
+            print("printed by search")
+            os.write(1, b"written to 1\\n")
+            subprocess.run([sys.executable, "-c", "print('said by a child', repr(input()))"], stderr=subprocess.DEVNULL)
+            match request.text:
+                case "error":
+                    raise BackendError("no answer to this")
+                case "fault":
+                    raise ValueError("a fault")
+                case "gone":
+                    raise CouldNot("the service has gone away")
+                case "nan":
+                    return Reply(["a"], [float("nan")])
+            return Reply((request.kind,))
+
+        def close(self):
+            print("closed")
+
+    def broken():
+        raise TypeError("never called")
+
+    class Odd:
+        capabilities = {"fliter"}
+
+    not_callable = 7
 """
 
 
@@ -85,18 +139,49 @@ def adapter(
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """Install a distribution of one module with entry points; return the environment of a process that sees it."""
-    folder = tmp_path / "site"
+def facts(corpus: Callable[..., CorpusFile]) -> CorpusFile:
+    """Five facts, one of them empty."""
+    return corpus(
+        {
+            "f1": {"text": "the vpn is deferred until the second quarter", "metadata": {"kind": "decision"}},
+            "f2": {"text": "deploys go out on tuesday and never on friday", "metadata": {"kind": "rule"}},
+            "f3": {"text": "the forge listens on loopback only", "metadata": {"kind": "rule"}},
+            "f4": {"text": "", "metadata": {"kind": "rule"}},
+            "f5": {"text": "Über den Größenwahn: „vpn“ and C++", "metadata": {"kind": "fact"}},
+        }
+    )
 
-    def install(name: str, points: Mapping[str, str], source: str) -> dict[str, str]:
-        about = folder / f"{name}-1.2.dist-info"
+
+@pytest.fixture
+def run() -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """Run the script on arguments, with what is sent to it and in which environment."""
+
+    def call(
+        arguments: Sequence[str], sent: bytes = b"", environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "eval_backends", *arguments]
+        return subprocess.run(command, input=sent, capture_output=True, timeout=60, env=environment)
+
+    return call
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """Install the distribution `noisy` with some entry points; return the environment of a process that sees it."""
+
+    def install(points: Mapping[str, str]) -> dict[str, str]:
+        folder = tmp_path / "site"
+        about = folder / "noisy-1.2.dist-info"
         about.mkdir(parents=True)
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1.2\n")
         lines = ["[eval.backends]", *(f"{point} = {target}" for point, target in points.items())]
         (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        (folder / f"{name}.py").write_text(textwrap.dedent(source))
-        return os.environ | {"PYTHONPATH": str(folder), "PYTHONWARNINGS": "error"}
+        (folder / "noisy.py").write_text(textwrap.dedent(NOISY))
+        (folder / "noisy_exit.py").write_text("raise SystemExit('needs a licence')")
+        path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+        # Unbuffered output would hide that what is printed late could land among the replies.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        return inherited | {"PYTHONPATH": path, "PYTHONWARNINGS": "error"}
 
     return install
 

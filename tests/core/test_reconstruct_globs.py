@@ -18,7 +18,7 @@ from eval_core.reconstruct.globs import Globs, glob_fault, translate
         ("**", ["a", "a/b", ".hidden", "a/.b/c", "a\nb/c"], []),
         ("*", ["a", "a.py", ".hidden", "a\nb"], ["a/b"]),
         ("**/*.py", ["x.py", "a/x.py", "a/b/x.py", ".py"], ["x.pyc", "x.py/y", "xpy"]),
-        ("docs/**", ["docs/a", "docs/a/b"], ["docs", "docsa", "x/docs/a"]),
+        ("docs/**", ["docs/a", "docs/a/b"], ["docs", "docs/", "docsa", "x/docs/a"]),
         ("docs", ["docs"], ["docs/a", "a/docs"]),
         ("docs/*", ["docs/a"], ["docs/a/b", "docs"]),
         ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb", "a/b/c"]),
@@ -43,7 +43,7 @@ from eval_core.reconstruct.globs import Globs, glob_fault, translate
         ("[[]x]", ["[x]"], ["x]"]),
         ("a.b+c(d)|e", ["a.b+c(d)|e"], ["aXb+c(d)|e", "e"]),
         ("a\\*", ["a\\", "a\\b"], ["a*"]),
-        ("[&&~~||--]", ["&", "~", "|", "-"], ["a"]),
+        ("[&&~~||]", ["&", "~", "|"], ["a", "-"]),
         ("ünï/*", ["ünï/ø"], ["uni/o"]),
     ],
 )
@@ -102,7 +102,11 @@ def reference(pattern: str, path: str) -> bool:
             start = 2 if glob[1:2] == "!" else 1
             end = glob.find("]", start + 1)
             if end > 0:
-                return bool(name) and member(glob[start:end], name[0]) is (start == 1) and letters(glob[end + 1 :], name[1:])
+                return (
+                    bool(name)
+                    and member(glob[start:end], name[0]) is (start == 1)
+                    and letters(glob[end + 1 :], name[1:])
+                )
         return bool(name) and glob[0] in ("?", name[0]) and letters(glob[1:], name[1:])
 
     def member(body: str, letter: str) -> bool:
@@ -126,7 +130,9 @@ parts_of_paths = st.text("ab]-!^.[", min_size=1, max_size=4)
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(parts_of_globs, min_size=1, max_size=4), st.lists(parts_of_paths, min_size=1, max_size=4))
-def test_the_translation_agrees_with_a_matcher_that_tries_every_way(globs: list[str], names: list[str]) -> None:
+def test_the_translation_agrees_with_a_matcher_that_tries_every_way(
+    globs: list[str], names: list[str]
+) -> None:
     pattern, path = "/".join(globs), "/".join(names)
     assert bool(re.fullmatch(translate(pattern), path)) is reference(pattern, path)
 
@@ -139,8 +145,7 @@ def test_a_glob_made_from_a_path_matches_it(names: list[str], data: st.DataObjec
     for name in names:
         cut = data.draw(st.integers(0, len(name)))
         stars = [name, "*", name[:cut] + "*", "*" + name[cut:], "?" * len(name), f"[{name[0]}!]" + name[1:]]
-        parts += data.draw(st.sampled_from([[], ["**"]])) + [data.draw(st.sampled_from(stars))]
+        parts += [*data.draw(st.sampled_from([[], ["**"]])), data.draw(st.sampled_from(stars))]
     pattern, path = "/".join(parts), "/".join(names)
     assert reference(pattern, path)
     assert re.fullmatch(translate(pattern), path)
-    assert not re.fullmatch(translate(pattern), path + "\n/\n")

@@ -18,8 +18,8 @@ a query matches documents that hold    a document is returned only if it holds a
 none of its tokens, with score 0       so an empty document never is
 equal scores come in an order that     equal scores come in ascending order of the document ids, and
 depends on numpy's sort                are ordered before the cut: the first 3 of 20 are the answer to 3
-every document is scored               only documents that hold a token of the query, and pass its filter,
-                                       are scored; idf and mean length stay those of the whole corpus
+every document is a candidate          only documents that hold a token of the query, and pass its filter,
+                                       are; idf and mean length stay those of the whole corpus
 =====================================  ================================================================
 
 Repeated query tokens count as often as they are written, as in the library.
@@ -92,10 +92,10 @@ class BM25:
         self._b = options.number("bm25", "b", b, 0.0, 1.0)
         self._tokenizer = options.choice("bm25", "tokenizer", tokenizer, TOKENIZERS)
         self._tokenize = TOKENIZERS[self._tokenizer]
-        self._indexed = False
         self._clear()
 
     def _clear(self) -> None:
+        self._indexed = False
         self._engine: Any = None
         self._documents: list[Document] = []
         self._postings: dict[str, array[int]] = {}
@@ -130,8 +130,9 @@ class BM25:
             if self._documents:
                 raise
         else:
-            # The library makes an array of this list for every query; from an array that is a plain copy.
-            self._engine.doc_len = np.array(self._engine.doc_len)
+            # The library makes an array of this list for every query; from an array that is a plain copy. At b = 1 it
+            # would divide 0 by 0 for an empty document, which is never returned and may as well have a length of 1.
+            self._engine.doc_len = np.maximum(self._engine.doc_len, 1)
         ids = [document.id for document in self._documents]
         self._id_order = np.empty(len(ids), dtype=np.int64)
         self._id_order[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
@@ -167,21 +168,26 @@ class BM25:
         candidates = self._candidates(tokens, request.filter)
         if not candidates:
             return Reply([], [])
-        return self._ranked(candidates, self._engine.get_batch_scores(tokens, candidates), request.k)
+        if 2 * len(candidates) > len(self._documents):
+            # The library is faster at all documents than at most of them, and gives each the same score.
+            scores = self._engine.get_scores(tokens)[candidates]
+        else:
+            scores = self._engine.get_batch_scores(tokens, candidates)
+        return self._ranked(candidates, scores, request.k)
 
     def _candidates(self, tokens: list[str], wanted: Mapping[str, str] | None) -> list[int]:
         """Places of the documents that hold one of the tokens and pass the filter, ascending."""
         import numpy as np
 
-        postings = [np.asarray(self._postings[token]) for token in dict.fromkeys(tokens)]
-        places: list[int] = (
-            postings[0] if len(postings) == 1 else np.unique(np.concatenate(postings))
-        ).tolist()
+        holding = np.zeros(len(self._documents), dtype=bool)
+        for token in dict.fromkeys(tokens):
+            holding[np.asarray(self._postings[token])] = True
+        places: list[int] = np.flatnonzero(holding).tolist()
         if wanted:
             places = [place for place in places if self._documents[place].matches(wanted)]
         return places
 
-    def _ranked(self, candidates: list[int], scored: list[float], k: int) -> Reply:
+    def _ranked(self, candidates: list[int], scored: Any, k: int) -> Reply:
         """The best `k`, by score falling, then by id rising."""
         import numpy as np
 
@@ -195,7 +201,6 @@ class BM25:
 
     def close(self) -> None:
         """Free the index; a later `index` makes a new one."""
-        self._indexed = False
         self._clear()
 
 

@@ -13,25 +13,27 @@ what the process does                                       row      process
 `ids`, as many as asked for or fewer, none included         scored   kept
 more ids than asked for, an id twice, an unknown id         passed   kept
                                                             on [1]_
-`error`: anything but null or an empty text                 errored  kept
-JSON that is no object; no `ids`                            errored  kept
+`error` that is not null, false or empty                    errored  kept
 `ids` no list of texts; `scores` no list of finite numbers  errored  kept
 (`true` and NaN are none), or not one an id
 `id` other than the request's                               errored  restarted
-a line that is not JSON or not UTF-8, an empty line         errored  restarted
+a line that is no reply: not JSON, not UTF-8, empty, no     errored  restarted
+object, or an object with neither `ids` nor `error`                  [2]_
 output before the request (an unsolicited line)             errored  restarted
 no whole line within `timeout`; a line without its newline  errored  restarted
 a line longer than `max_line`                               errored  restarted
 exit, also in the middle of a reply; a closed pipe          errored  restarted
-any amount of standard error                                scored   kept [2]_
+any amount of standard error                                scored   kept [3]_
 SIGTERM ignored; children left behind                       –        killed
-does not start: not found, exits, silent, first line no     none     none [3]_
-JSON
+does not start: not found, exits, silent, first line no     none     none [4]_
+reply
 ==========================================================  =======  =========
 
 .. [1] The harness counts duplicates and what exceeds the limit, and finds an unknown id an error.
-.. [2] It is read all the time, and its last 8 KiB are quoted when the process fails.
-.. [3] `index` raises CouldNot. A restart that fails leaves the row errored, and the next request tries again.
+.. [2] Something else writes there, and the true reply may still come: kept, the process could be one reply behind
+       for the rest of the run without anyone noticing.
+.. [3] It is read all the time, and its last 8 KiB are quoted when the process fails.
+.. [4] `index` raises CouldNot. A restart that fails leaves the row errored, and the next request tries again.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from eval_backends import options
-from eval_backends.process import Broken, LineProcess
+from eval_backends.process import HINT, Broken, LineProcess
 from eval_core.backend import CAPABILITIES, BackendError, Corpus, Reply, Request
 from eval_core.errors import CouldNot, Misuse, did_you_mean
 
@@ -125,7 +127,7 @@ class JsonLines:
         """Start the command on the corpus file and send the warm-up.
 
         Raises:
-            CouldNot: it is not found, exits, or gives no line of JSON within `start_timeout`.
+            CouldNot: it is not found, exits, or gives no reply within `start_timeout`.
         """
         with self._lock:
             self.close()
@@ -154,11 +156,9 @@ class JsonLines:
         try:
             line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
             try:
-                json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError):
-                raise Broken(
-                    f"answered the warm-up with a line that is not JSON: {_shown(line)} (logs belong on standard error)"
-                ) from None
+                read_line(line)
+            except NoReply as fault:
+                raise Broken(f"{fault}{HINT}") from None
         except Broken as fault:
             process.stop()
             raise CouldNot(
@@ -195,17 +195,13 @@ class JsonLines:
 
     def _reply(self, process: LineProcess, request: Request, raw: bytes) -> Reply:
         try:
-            value = json.loads(raw.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            self._again(process, f"the reply is not UTF-8 (byte {error.start}): {_shown(raw)}")
-        except (ValueError, RecursionError):
-            what = f"not JSON: {_shown(raw)}" if raw.strip() else "an empty line"
-            self._again(process, f"the reply is {what}")
-        if isinstance(value, dict) and request.id and value.get("id") not in (None, request.id):
-            self._again(
-                process, f"out of step: the reply is to {value['id']!r}, the request was {request.id!r}"
-            )
-        return parse_reply(value, raw)
+            message = read_line(raw)
+        except NoReply as fault:
+            self._again(process, f"the process {fault}")
+        if request.id and message.get("id") not in (None, request.id):
+            answered = repr(message["id"])[:200]
+            self._again(process, f"out of step: the reply is to {answered}, the request was {request.id!r}")
+        return parse_reply(message, raw)
 
     def _again(self, process: LineProcess, fault: str) -> NoReturn:
         """End the process, start it again, and raise the error of this row."""
@@ -250,22 +246,43 @@ class JsonLines:
                 process.stop(GRACE)
 
 
-def parse_reply(value: object, raw: bytes = b"") -> Reply:
-    """Read a reply's JSON value; `raw`, the line it came from, is quoted.
+class NoReply(Exception):
+    """A line that cannot be a reply: something else is being written, and what follows may answer nothing either."""
+
+
+def read_line(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line that is a reply at all: it has `ids` or a non-empty `error`.
 
     Raises:
-        BackendError: it is an error reply, or no valid one.
+        NoReply: it is none. Were the process kept, its true reply might come late and be taken for the next one's.
     """
+    try:
+        value = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise NoReply(f"wrote a line that is not UTF-8 (byte {error.start}): {_shown(raw)}") from None
+    except (ValueError, RecursionError):
+        raise NoReply(
+            f"wrote a line that is not JSON: {_shown(raw)}" if raw.strip() else "wrote an empty line"
+        ) from None
     if not isinstance(value, dict):
-        raise BackendError(f"the reply is no JSON object: {_shown(raw)}")
-    error = value.get("error")
-    if error is not None and error != "":
+        raise NoReply(f"wrote a line that is no JSON object: {_shown(raw)}")
+    if "ids" not in value and not value.get("error"):
+        raise NoReply(f"wrote a line without 'ids' or 'error': {_shown(raw)}")
+    return value
+
+
+def parse_reply(message: Mapping[str, Any], raw: bytes = b"") -> Reply:
+    """Read the object of a reply; `raw`, the line it came from, is quoted.
+
+    Raises:
+        BackendError: it is an error reply, or its values have wrong types.
+    """
+    error = message.get("error")
+    if error:
         text = error if isinstance(error, str) else json.dumps(error)
-        raise BackendError(f"error reply: {text[:500]}")
-    if "ids" not in value:
-        near = did_you_mean("ids", value)
-        raise BackendError(f"the reply has no 'ids'{near}: {_shown(raw)}")
-    ids, scores = value["ids"], value.get("scores")
+        # A lone surrogate could not be written to the report.
+        raise BackendError(f"error reply: {text[:500].encode('utf-8', 'replace').decode('utf-8')}")
+    ids, scores = message["ids"], message.get("scores")
     if not isinstance(ids, list) or not set(map(type, ids)) <= {str}:
         raise BackendError(f"the reply's ids are no list of texts: {_shown(raw)}")
     if b"\\u" in raw and any("\ud800" <= character <= "\udfff" for name in ids for character in name):

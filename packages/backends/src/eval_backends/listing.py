@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -44,7 +46,9 @@ def _look(point: EntryPoint, rivals: Iterable[str]) -> Listed:
     version = point.dist.version if point.dist else None
     problem = f"the name is also claimed by {', '.join(sorted(rivals))}; uninstall one" if rivals else None
     try:
-        factory = point.load()
+        # What a module prints as it is imported is not a part of the list.
+        with contextlib.redirect_stdout(sys.stderr):
+            factory = point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # anyone's module runs here, and one must not hide the rest
         first = (str(error).splitlines() or [""])[0]
         return Listed(point.name, origin, version, point.value, problem=f"{type(error).__name__}: {first}")

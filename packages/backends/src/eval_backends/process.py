@@ -18,6 +18,9 @@ from collections.abc import Sequence
 
 _CHUNK = 65536
 
+#: Said where there is output that is no reply.
+HINT = " (logs belong on standard error)"
+
 #: How much of what the child last wrote to standard error is kept, in bytes.
 TAIL = 8192
 
@@ -95,7 +98,7 @@ class LineProcess:
                 raise self._ended("before this request")
             self._rest += chunk
         if self._rest:
-            raise Broken(f"wrote output that no request asked for: {_shown(self._rest)}")
+            raise Broken(f"wrote a line that no request asked for: {_shown(self._rest)}{HINT}")
 
     def _send(self, line: bytes, deadline: float, timeout: float) -> None:
         rest = memoryview(line)
@@ -219,8 +222,7 @@ class _Tail(threading.Thread):
         except BlockingIOError:
             return None
         self._kept += chunk
-        if len(self._kept) > 2 * TAIL:
-            del self._kept[:-TAIL]
+        del self._kept[:-TAIL]
         return chunk
 
     def finish(self) -> None:
@@ -231,7 +233,7 @@ class _Tail(threading.Thread):
         os.close(self._wake)
 
     def text(self) -> str:
-        return bytes(self._kept[-TAIL:]).decode("utf-8", "replace").strip()
+        return bytes(self._kept).decode("utf-8", "replace").strip()
 
 
 def how_it_ended(code: int) -> str:

@@ -69,8 +69,12 @@ def serve(name: str, corpus: Path, kind: str, written: tuple[str, ...]) -> int:
             with contextlib.closing(make(name, options)) as backend:
                 _index(backend, name, CorpusFile(corpus, kind))
                 for line in _lines(requests):
-                    replies.write(_answer(backend, name, kind, line))
-                    replies.flush()
+                    answer = _answer(backend, name, kind, line)
+                    try:
+                        _write(replies, answer)
+                    except BrokenPipeError:
+                        # Nobody reads the replies any more. (Left to click, this would exit with 1.)
+                        return 3
         except KeyboardInterrupt:
             # The usual way to end it on a terminal: nothing was left half-done, so nothing is said.
             return 3
@@ -82,7 +86,7 @@ def _own_pipes() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Yield private copies of standard input and output; meanwhile the numbers 0 and 1 are the null device and
     standard error, so that neither the backend nor a process it starts can read a request or write into a reply."""
     python_stdout = sys.stdout
-    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb", buffering=0) as replies:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -151,6 +155,12 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
         while line and not line.endswith(b"\n"):
             line = stream.readline(MAX_LINE)
         yield None
+
+
+def _write(stream: IO[bytes], line: bytes) -> None:
+    rest = memoryview(line)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def _answer(backend: Backend, name: str, default_kind: str, line: bytes | None) -> bytes:
@@ -262,7 +272,7 @@ def _time(value: Any) -> bool:
 
 def _vector(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(part, int | float) and not isinstance(part, bool) and abs(part) < math.inf
+        isinstance(part, int | float) and not isinstance(part, bool) and abs(part) <= sys.float_info.max
         for part in value
     )
 

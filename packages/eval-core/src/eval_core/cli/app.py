@@ -31,9 +31,18 @@ def _interrupt(signum: int, frame: Any) -> NoReturn:
 
 
 def _run(command: click.Command, prog: str) -> int:
+    completing = f"_{prog.replace('-', '_').upper()}_COMPLETE"
+    if instruction := os.environ.get(completing):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(command, {}, prog, completing, instruction)
     try:
-        result = command.main(prog_name=prog, standalone_mode=False)
+        # Not command.main(): it turns a closed pipe into exit 1, which in our contract would read as a breach.
+        with command.make_context(prog, sys.argv[1:]) as context:
+            result = command.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return 2
@@ -45,10 +54,7 @@ def _run(command: click.Command, prog: str) -> int:
         click.echo(f"{prog}: {error}" if "\n" not in error.message else str(error), err=True)
         return error.exit_code
     except BrokenPipeError:
-        # The reader (`head`, a pager) went away: not a failure of ours, and nothing more can be said.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 3
+        return _reader_gone()
     except Exception as error:
         if os.environ.get("EVAL_TRACEBACK"):
             raise SystemExit(_traceback()) from error
@@ -59,6 +65,13 @@ def _run(command: click.Command, prog: str) -> int:
         )
         return 3
     return result if isinstance(result, int) else 0
+
+
+def _reader_gone() -> int:
+    """The reader (`head`, a pager) went away: nothing more can be said, and the work was not seen to be done."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 3
 
 
 def _traceback() -> int:

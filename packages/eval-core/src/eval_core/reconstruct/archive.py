@@ -109,22 +109,24 @@ def _downloaded(source: Archive, folder: Path) -> Path:
     wanted = folder / "wanted.txt"
     wanted.write_text(f"{location(source)} --hash=sha256:{source.sha256}\n", encoding="utf-8")
     target = folder / "wheels"
-    # -P and the folder: a file `pip.py` where we happen to stand is not what is meant by pip.
+    # -P: a file `pip.py` where we happen to stand is not what is meant by pip.
     # A wheel is only read here, so what Python it is made for does not matter.
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
-    command += ["--require-hashes", "--ignore-requires-python", "--disable-pip-version-check", "--no-input"]
-    command += [
-        "--quiet",
-        "--progress-bar",
-        "off",
-        *_PATIENCE,
-        "--dest",
-        str(target),
-        "--requirement",
-        str(wanted),
-    ]
+    command = (
+        *(sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"),
+        *("--require-hashes", "--ignore-requires-python", "--disable-pip-version-check", "--no-input"),
+        *(
+            "--quiet",
+            "--progress-bar",
+            "off",
+            *_PATIENCE,
+            "--dest",
+            str(target),
+            "--requirement",
+            str(wanted),
+        ),
+    )
     done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=_environment()
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=_environment()
     )
     found = sorted(target.glob("*.whl")) if target.is_dir() else []
     if done.returncode != 0 or len(found) != 1:
@@ -144,13 +146,11 @@ def _not_fetched(source: Archive, stderr: str) -> CouldNot:
     if "No module named pip" in stderr:
         what = "pip is not installed beside this Python, and an archive source needs it"
         return _error(source, what, "pip-missing", f"{shlex.quote(sys.executable)} -m ensurepip")
-    lines = [
-        line.removeprefix("ERROR: ").strip() for line in stderr.splitlines() if line.startswith("ERROR: ")
-    ]
-    if not lines:
-        lines = [line.strip() for line in stderr.splitlines() if line.strip()] or ["no reason given"]
+    lines = [line.removeprefix("ERROR: ").strip() for line in stderr.splitlines() if line.strip()]
     # The last line sums up; those before tell one failed try after the other.
-    what = f"the wheel of {location(source)} could not be fetched: {lines[-1][:300]}"
+    last = lines[-1][:300] if lines else "no reason given"
+    silent = "no package index answered; " if "connection broken" in stderr else ""
+    what = f"the wheel of {location(source)} could not be fetched: {silent}{last}"
     return _error(source, what, "source-absent", remedy)
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import IO
 
 from eval_core.definition import Git
-from eval_core.errors import CouldNot, EvalError, Misuse
+from eval_core.errors import CouldNot, Misuse
 from eval_core.reconstruct.repository import (
     Repository,
+    Running,
     environment,
     find,
     git_needed,
@@ -32,7 +33,12 @@ from eval_core.reconstruct.selection import Entry, State
 
 _NETWORK = ("https", "http", "ssh", "git")
 _SCHEME = re.compile(r"(https|http|ssh|git|file)://.")
-_SCP = re.compile(r"[^/:]{2,}:[^:].*")  # user@host:path; two letters at least, so that it is no drive
+_SCP = re.compile(r"[^/:]{2,}:(?!:|//).+")  # user@host:path; two letters at least, so that it is no drive
+
+_ID = "[0-9a-f]{64}|[0-9a-f]{40}"
+
+#: What git says where a partial clone lacks an object, and the network is not asked.
+_PROMISED = "from promisor remote"
 
 #: Commits are shown by this many digits; the remedy has them all.
 _DIGITS = 7
@@ -157,13 +163,9 @@ def _branch(repository: Repository, branch: str) -> str:
 class Objects:
     """One long-lived `git cat-file --batch`: objects by their full id, each compared with it."""
 
-    def __init__(
-        self, repository: Repository, process: subprocess.Popen[bytes], complaint: Callable[[], str]
-    ) -> None:
+    def __init__(self, repository: Repository, running: Running) -> None:
         self._repository = repository
-        self._complaint = complaint
-        self._in = _pipe(process.stdin)
-        self._out = _pipe(process.stdout)
+        self._running = running
 
     def read(self, name: str) -> tuple[str, bytes] | None:
         """The type and content of an object, or None where the repository does not have it.
@@ -172,27 +174,39 @@ class Objects:
             CouldNot: it is damaged, or git gave up.
         """
         try:
-            self._in.write(f"{name}\n".encode())
-            self._in.flush()
-        except BrokenPipeError as error:
-            raise self._gone(name) from error
-        header = self._out.readline().split()
-        if header[1:] == [b"missing"]:
+            with self._running.waiting():
+                found = self._answer(name)
+        except (BrokenPipeError, EOFError) as error:
+            complaint = self._running.complaint()
+            raise self._repository.error(
+                f"git could not read {name}: {complaint}", "repository-damaged"
+            ) from error
+        if found is None:
             return None
-        if len(header) != 3:
-            raise self._gone(name)
-        kind, size = header[1].decode(), int(header[2])
-        content = self._out.read(size)
-        if len(content) != size or self._out.read(1) != b"\n":
-            raise self._gone(name)
+        kind, content = found
         hasher = hashlib.sha1 if len(name) == 40 else hashlib.sha256
-        if hasher(f"{kind} {size}\0".encode() + content).hexdigest() != name:
+        if hasher(f"{kind} {len(content)}\0".encode() + content).hexdigest() != name:
             raise self._repository.error(
                 f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
                 "repository-damaged",
-                self._again(),
+                _anew(self._repository),
             )
         return kind, content
+
+    def _answer(self, name: str) -> tuple[str, bytes] | None:
+        """Ask for one object and take the answer; EOFError where the process ended before it was whole."""
+        self._running.input.write(f"{name}\n".encode())
+        self._running.input.flush()
+        header = self._running.output.readline().split()
+        if header[1:] == [b"missing"]:
+            return None
+        if len(header) != 3:
+            raise EOFError
+        size = int(header[2])
+        content = self._running.output.read(size + 1)
+        if len(content) != size + 1:
+            raise EOFError
+        return header[1].decode(), content[:-1]
 
     def expect(self, name: str, kind: str) -> bytes:
         """The content of an object that a tree names.
@@ -202,11 +216,7 @@ class Objects:
         """
         found = self.read(name)
         if found is None:
-            raise self._repository.error(
-                f"{self._repository.label!r} lacks the {kind} {name}  (partial clone?)",
-                "object-absent",
-                self._again(),
-            )
+            raise _lacks(self._repository, f"{kind} {name}")
         if found[0] != kind:
             raise self._repository.error(f"object {name} is a {found[0]}, not a {kind}", "repository-damaged")
         return found[1]
@@ -215,26 +225,25 @@ class Objects:
         """The first `most` bytes of a file's content."""
         return self.expect(name, "blob")[:most]
 
-    def _again(self) -> str:
-        where = reachable(self._repository)
-        if self._repository.at is None:
-            return f"rm -r {where}  (it is fetched again)"
-        return f"git -C {where} fetch --refetch origin"
 
-    def _gone(self, name: str) -> EvalError:
-        return self._repository.error(f"git could not read {name}: {self._complaint()}", "repository-damaged")
+def _anew(repository: Repository) -> str:
+    """How a repository gets all its objects again."""
+    where = reachable(repository)
+    if repository.at is None:
+        return f"rm -r {where}  (it is fetched again)"
+    return f"git -C {where} fetch --refetch --no-filter origin"
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise TypeError("the process was started without pipes")
-    return pipe
+def _lacks(repository: Repository, what: str) -> CouldNot:
+    return repository.error(
+        f"{repository.label!r} lacks the {what}  (partial clone?)", "object-absent", _anew(repository)
+    )
 
 
 @contextlib.contextmanager
 def _objects(repository: Repository) -> Iterator[Objects]:
-    with repository.open("cat-file", "--batch") as (process, complaint):
-        yield Objects(repository, process, complaint)
+    with repository.open("cat-file", "--batch") as running:
+        yield Objects(repository, running)
 
 
 def _tree(repository: Repository, objects: Objects, commit: str) -> str:
@@ -249,7 +258,7 @@ def _tree(repository: Repository, objects: Objects, commit: str) -> str:
             "git rev-parse 'NAME^{commit}' gives the commit of a tag",
             reason="commit-wrong-type",
         )
-    tree = re.match(rb"tree ([0-9a-f]{40}|[0-9a-f]{64})\n", content)
+    tree = re.match(rf"tree ({_ID})\n".encode(), content)
     if tree is None:
         raise repository.error(f"commit {commit} names no tree", "repository-damaged")
     return tree[1].decode()
@@ -270,8 +279,8 @@ def _entries(repository: Repository, objects: Objects, tree: str) -> Generator[E
     objects.expect(tree, "tree")
     # -t lists the trees too: each is read once, so that an altered one is seen.
     arguments = ("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", "--end-of-options", tree)
-    with repository.open(*arguments) as (process, complaint):
-        for line in _records(_pipe(process.stdout)):
+    with repository.open(*arguments) as listing:
+        for line in _records(listing.output):
             head, path = line.split(b"\t", 1)
             mode, kind, name, size = head.split()
             if kind == b"tree":
@@ -282,8 +291,11 @@ def _entries(repository: Repository, objects: Objects, tree: str) -> Generator[E
                 # The size is no number where the object is missing; then reading it is the error, if it is wanted.
                 declared = int(size) if size.isdigit() else 0
                 yield Entry(path, "file", declared, functools.partial(objects.file, name.decode()))
-        if process.wait() != 0:
-            raise repository.error(f"git could not list {tree}: {complaint()}", "repository-damaged")
+        if listing.ended() != 0:
+            complaint = listing.complaint()
+            if promised := re.search(rf"({_ID}) {_PROMISED}", complaint):
+                raise _lacks(repository, f"object {promised[1]}")
+            raise repository.error(f"git could not list {tree}: {complaint}", "repository-damaged")
 
 
 def _records(stream: IO[bytes]) -> Iterator[bytes]:

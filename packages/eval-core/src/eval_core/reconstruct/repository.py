@@ -13,9 +13,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from eval_core.errors import CouldNot
 
@@ -33,7 +36,11 @@ _SETTINGS = (
     "http.lowSpeedTime=30",
 )
 
-_SECRET = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+#: Seconds that git may take for one object.
+PATIENCE = 60.0
+
+# Over http a name alone can be a token; over ssh it is the account that everyone uses.
+_SECRET = re.compile(r"(https?://)[^/@\s]*@|(://)[^/@\s]*:[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Repository:
     def command(self, *arguments: str) -> list[str]:
         """The argument list of one git command on this repository."""
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        return ["git", "--no-replace-objects", f"--git-dir={self.folder}", *settings, *arguments]
+        return ["git", f"--git-dir={self.folder}", *settings, *arguments]
 
     def run(self, *arguments: str, protocols: tuple[str, ...] = ()) -> subprocess.CompletedProcess[bytes]:
         """Run one git command to its end, whatever its exit code."""
@@ -67,11 +74,8 @@ class Repository:
             )
 
     @contextlib.contextmanager
-    def open(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
-        """Start one git command with pipes to its input and output; stopped at the end in any case.
-
-        Yields the process and a function that gives the last line of what it complained.
-        """
+    def open(self, *arguments: str) -> Iterator[Running]:
+        """Start one git command with pipes to its input and output; stopped at the end in any case."""
         with tempfile.TemporaryFile() as errors, git_needed():
             process = subprocess.Popen(
                 self.command(*arguments),
@@ -81,23 +85,71 @@ class Repository:
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
-
-            def complaint() -> str:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=5)
-                errors.seek(0)
-                return last_line(errors.read())
-
+            running = Running(process, errors)
             try:
-                yield process, complaint
+                yield running
             finally:
-                if process.poll() is None:
-                    process.kill()
-                process.communicate()  # closes the pipes and waits
+                running.stop()
 
     def error(self, what: str, reason: str, remedy: str | None = None) -> CouldNot:
         """A failure of this repository's source."""
         return CouldNot(f"cannot reconstruct source {self.source!r}: {what}", reason=reason, remedy=remedy)
+
+
+class Running:
+    """A git process with pipes to its `input` and output, and a guard over each wait for an answer."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise TypeError("the process was started without pipes")
+        self.input = process.stdin
+        self.output = process.stdout
+        self._process = process
+        self._errors = errors
+        self._waiting: float | None = None
+        self._silent = False
+        self._over = threading.Event()
+        self._guard = threading.Thread(target=self._watch, daemon=True)
+        self._guard.start()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around what waits for the process. Git announces an object's length and then serves what it has: of one
+        that was cut off the rest never comes, and the process stays up."""
+        self._waiting = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waiting = None
+
+    def _watch(self) -> None:
+        while not self._over.wait(PATIENCE / 4):
+            since = self._waiting
+            if since is not None and time.monotonic() - since > PATIENCE:
+                self._silent = True
+                self._process.kill()
+                return
+
+    def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        return self._process.wait()
+
+    def complaint(self) -> str:
+        """The last line of what it complained, once it has failed."""
+        if self._silent:
+            return f"no answer within {PATIENCE:g} seconds, as when an object is cut off"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        self._errors.seek(0)
+        return last_line(self._errors.read())
+
+    def stop(self) -> None:
+        """End it, whatever it is doing."""
+        self._over.set()
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()  # closes the pipes and waits
+        self._guard.join()
 
 
 @contextlib.contextmanager
@@ -130,8 +182,8 @@ def environment(protocols: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def public_url(url: str) -> str:
-    """The url without a user name and password, which belong in no lock and no message."""
-    return _SECRET.sub("", url)
+    """The url without password or token, which belong in no lock and no message."""
+    return _SECRET.sub(lambda match: match[1] or match[2], url)
 
 
 def last_line(raw: bytes) -> str:
@@ -177,9 +229,12 @@ def find(path: Path, label: str, source: str) -> Repository:
 
 
 def _git_directory(folder: Path) -> Path | None:
-    if (folder / ".git").exists():
+    # os.path says no where a folder cannot be looked into; Path would raise.
+    if os.path.exists(folder / ".git"):
         return folder / ".git"
-    bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+    bare = os.path.isfile(folder / "HEAD") and all(
+        os.path.isdir(folder / name) for name in ("objects", "refs")
+    )
     return folder if bare else None
 
 
