@@ -80,12 +80,12 @@ def types(session: nox.Session) -> None:
 @nox.session
 def schemas(session: nox.Session) -> None:
     """Fail where schemas/ is not what the models give. `-- --write` writes the files anew."""
-    work(session, "python", "tools/schemas.py", *(session.posargs or ["--check"]))
+    work(session, "python", "tools/schemas.py", "--write" if "--write" in session.posargs else "--check")
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, warnings as errors. `nox -s tests -- tests/eval-gate -k floor` runs some of them."""
+    """Run the tests, warnings as errors. `nox -s tests -- tests/gate -k floor` runs some of them."""
     work(session, "python", "-m", "pytest", "-W", "error", *session.posargs)
 
 
@@ -94,7 +94,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def reconstruct(session: nox.Session) -> None:
-    """Build the corpora of the datasets from their pinned sources. `-- NAME` takes some of them."""
+    """Build the corpora of the datasets from their pinned sources. `-- datasets/NAME` takes some."""
     work(session, "eval-core", "reconstruct", *session.posargs, tools=False, quiet=True)
 
 
@@ -113,7 +113,7 @@ def gate(session: nox.Session) -> None:
         floors = tomllib.loads((ROOT / "policy" / "floors.toml").read_text(encoding="utf-8"))
         for arm in floors.get("arms", {}):
             (ROOT / ".eval" / "reports" / f"{arm}.json").unlink(missing_ok=True)
-    work(session, "eval-core", "measure", tools=False, quiet=True)
+    work(session, "eval-core", "measure", "--lane", "pull-request", tools=False, quiet=True)
     work(session, "eval-gate", "check", *session.posargs, tools=False, quiet=True)
 
 
