@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from eval_core.errors import CouldNot, Misuse, did_you_mean
+from eval_core.errors import CouldNot, EvalError, Misuse, did_you_mean
 
 #: The entry-point group that backends are published in.
 GROUP = "eval.backends"
@@ -174,7 +174,7 @@ def make(name: str, options: Mapping[str, Any]) -> Backend:
 
     Raises:
         Misuse: no such backend, or it does not take these options.
-        CouldNot: it cannot be imported.
+        CouldNot: it cannot be imported, or fails in a way of its own.
     """
     import inspect
 
@@ -191,8 +191,16 @@ def make(name: str, options: Mapping[str, Any]) -> Backend:
     for option, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and option not in options and not takes_any:
             raise Misuse(f"backend {name!r} needs the option {option!r}", reason="option-missing")
-    backend: Backend = factory(**options)
-    unknown = backend.capabilities - CAPABILITIES
+    try:
+        backend: Backend = factory(**options)
+        unknown = frozenset(backend.capabilities) - CAPABILITIES
+    except EvalError:
+        raise
+    except Exception as error:
+        # Other people's code: what it raises is its fault, told as such, and not one of this program.
+        raise CouldNot(
+            f"backend {name!r} cannot be made: {type(error).__name__}: {error}", reason="backend-broken"
+        ) from error
     if unknown:
         raise Misuse(
             f"backend {name!r} declares unknown capabilities {sorted(unknown)}; known: {sorted(CAPABILITIES)}",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from eval_core.definition import check_cutoffs
 from eval_core.errors import Fault, Faults, Misuse, did_you_mean
-from eval_core.models import NAME, Closed, read_toml
+from eval_core.files import read_text
+from eval_core.models import NAME, Closed, at_line, read_toml
 
 #: Where measuring writes and every reader looks, below the workspace.
 OUTPUT = Path(".eval")
@@ -73,6 +74,13 @@ class Workspace:
         """Where the arm's dataset lies."""
         return self.root / arm.dataset
 
+    def where(self, arm: str, *keys: str) -> str:
+        """`file:line` of an arm, or of a key of it, in `eval.toml`; the file alone where it is not there to be read."""
+        try:
+            return at_line(self.path, read_text(self.path, "configuration"), ["arms", arm, *keys])
+        except Misuse:
+            return str(self.path)
+
     def chosen(self, names: tuple[str, ...], lane: str | None = "pull-request") -> dict[str, Arm]:
         """The arms called by name, else all of the lane (`None`: every lane), in the file's order.
 
@@ -103,17 +111,11 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
             reason="config-missing",
         )
     content = read_toml(path, EvalFile, "configuration")
-    strange = [name for name in content.arms if not re.match(NAME, name)]
+    workspace = Workspace(path.parent, path, dict(content.arms))
+    strange = [name for name in content.arms if not re.fullmatch(NAME.strip("^$"), name)]
     if strange:
         raise Faults(
-            [
-                Fault(str(path), f'arms."{name}": a name is lower-case letters, digits, . _ -')
-                for name in strange
-            ]
+            Fault(workspace.where(name), f"arms.{name!r}: a name is lower-case letters, digits, . _ -")
+            for name in strange
         )
-    return Workspace(path.parent, path, dict(content.arms))
-
-
-def plain_options(arm: Arm) -> dict[str, Any]:
-    """The arm's options as written, for the system key."""
-    return dict(arm.options)
+    return workspace

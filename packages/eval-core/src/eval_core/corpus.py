@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults
-from eval_core.files import canonical
+from eval_core.files import BOM, BOM_FAULT, canonical
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _FIELDS = ("_id", "title", "text", "metadata")
@@ -71,7 +72,8 @@ def corpus_digest(digests: Iterable[tuple[str, bytes]]) -> str:
 def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number from 1, object) of a JSON-lines file; `fault` is told of each line that is not an object.
 
-    Blank lines are passed over. Broken UTF-8, broken JSON, NaN, a key given twice and lone surrogates are faults.
+    Blank lines are passed over. A byte order mark, broken UTF-8, broken JSON, NaN, a number beyond double precision, a
+    key given twice and lone surrogates are faults.
 
     Raises:
         CouldNot: the file cannot be read.
@@ -84,10 +86,13 @@ def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[t
         ) from error
     with stream:
         for number, raw in enumerate(stream, 1):
-            if raw.isspace():
+            if number == 1 and raw.startswith(BOM):
+                fault(1, BOM_FAULT)
+                raw = raw[len(BOM) :]
+            if not raw or raw.isspace():
                 continue
             try:
-                value = _decoder.decode(raw.decode("utf-8").strip())
+                value = _decoder.decode(raw.decode("utf-8").strip(" \t\r\n"))
                 if isinstance(value, dict) and b"\\u" in raw:
                     canonical(value)  # a lone surrogate cannot be written again
             except UnicodeDecodeError as error:
@@ -128,6 +133,13 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is beyond double precision")
+    return number
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
@@ -139,7 +151,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-_decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+_decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
 
 
 def parse_document(value: Mapping[str, Any]) -> Document | str:

@@ -11,7 +11,7 @@ from eval_core.backend import Document
 from eval_core.corpus import CorpusFile, corpus_digest, document_digest, id_fault, read_json_lines
 from eval_core.definition import Definition, read_definition
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
-from eval_core.files import digest_file
+from eval_core.files import BOM, BOM_FAULT, digest_file
 from eval_core.timeline import Timeline, read_timeline, time_fault
 
 #: Query metadata that changes what is asked or how it is counted. All other metadata is a note.
@@ -104,7 +104,9 @@ def load(
         Misuse: the folder or a file is missing.
     """
     if not folder.is_dir():
-        raise Misuse(f"{folder}: no such dataset folder", reason="dataset-missing")
+        beside = folder.parent
+        near = did_you_mean(folder.name, [p.name for p in beside.iterdir()] if beside.is_dir() else ())
+        raise Misuse(f"{folder}: no such dataset folder{near}", reason="dataset-missing")
     definition = read_definition(folder)
     plain = definition is None
     definition = definition or Definition(name=_plain_name(folder))
@@ -283,6 +285,9 @@ def _read_qrels(
         raise CouldNot(
             f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
         ) from error
+    if raw.startswith(BOM):
+        fault(1, BOM_FAULT)
+        raw = raw[len(BOM) :]
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -326,7 +331,7 @@ def _judged_elsewhere(folder: Path, split: str) -> set[str]:
     """Query ids that other splits judge: BEIR keeps the queries of all splits in one file."""
     found: set[str] = set()
     for path in (folder / "qrels").glob("*.tsv"):
-        if path.stem != split:
+        if path.stem != split and path.is_file():
             found |= {line.split("\t", 1)[0] for line in path.read_text("utf-8", "replace").splitlines()[1:]}
     return found
 
@@ -341,6 +346,8 @@ def _check_judgements(
 ) -> None:
     fault = collector.at(path)
     by_id = {query.id: query for query in dataset.queries}
+    scopes = {scope for attributes in dataset.attributes.values() for scope in attributes.get("scopes", ())}
+    known = {None, *scopes}  # a scope that no document has is a fault of its own, told once
     for (query_id, document), line in places.items():
         query = by_id.get(query_id)
         if query is None:
@@ -350,12 +357,11 @@ def _check_judgements(
         elif query is not None and dataset.judgements[query_id][document] > 0:
             if document in query.exclude:
                 fault(line, f"judges {document!r} relevant to {query_id!r}, which excludes it")
-            elif not dataset.visible(document, query, None):
+            elif query.metadata.get("scope") in known and not dataset.visible(document, query, None):
                 fault(
                     line, f"judges {document!r} relevant to {query_id!r}, which is outside its scope or time"
                 )
     fault = collector.at(dataset.folder / "queries.jsonl")
-    scopes = {scope for attributes in dataset.attributes.values() for scope in attributes.get("scopes", ())}
     for query in dataset.queries:
         line = query_lines[query.id]
         unanswerable = query.metadata.get("unanswerable", False)
@@ -368,7 +374,9 @@ def _check_judgements(
             fault(line, f"query {query.id!r} has no positive judgement; judge it, or mark it unanswerable")
         for document in query.exclude:
             if document not in dataset.ids:
-                fault(line, f"query {query.id!r} excludes {document!r}, which is not in the corpus")
+                # A moving source that loses such a document loses what the set was made on, like a judged one.
+                told = f"query {query.id!r} excludes {document!r}, which is not in the corpus"
+                collector.add(dataset.folder / "queries.jsonl", line, told, ABSENT)
         scope = query.metadata.get("scope")
         if scope is not None and scope not in scopes:
             fault(

@@ -13,6 +13,10 @@ from typing import IO, Any
 
 from eval_core.errors import CouldNot, Misuse
 
+#: The UTF-8 byte order mark, which some editors put before a text: no format here has one.
+BOM = b"\xef\xbb\xbf"
+BOM_FAULT = "begins with a byte order mark; save it as UTF-8 without one"
+
 
 def canonical(value: Any) -> bytes:
     """The one JSON form that digests are taken over.
@@ -103,10 +107,10 @@ def read_text(path: Path, what: str) -> str:
     """Read UTF-8 text. `what` names the thing in the error: "policy file", "report".
 
     Raises:
-        Misuse: absent, unreadable or not UTF-8.
+        Misuse: absent, unreadable, not UTF-8, or with a byte order mark.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise Misuse(f"{path}: no such {what}", reason="file-missing") from error
     except UnicodeDecodeError as error:
@@ -117,3 +121,6 @@ def read_text(path: Path, what: str) -> str:
         raise Misuse(
             f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
         ) from error
+    if text.startswith("\ufeff"):
+        raise Misuse(f"{path}: the {what} {BOM_FAULT}", reason="file-malformed")
+    return text

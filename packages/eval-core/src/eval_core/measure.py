@@ -8,39 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eval_core import backend as backends
-from eval_core import metrics
+from eval_core.assemble import assemble
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.dataset import Query
 from eval_core.environment import new_run_id, observe
 from eval_core.errors import CouldNot, Misuse
 from eval_core.files import write_lines
-from eval_core.keys import Key
 from eval_core.partial import Partial
 from eval_core.partition import Partitions, View
 from eval_core.plan import Plan
-from eval_core.report import (
-    Digests,
-    Environment,
-    Health,
-    Ingest,
-    Judged,
-    Latency,
-    Report,
-    ReportRow,
-    SetFacts,
-    quality_digest,
-    rankings_digest,
-    summarise,
-    write_report,
-)
+from eval_core.report import Ingest, Report, write_report
 from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
-from eval_core.vet import vet
+from eval_core.vet import Answer, vet
 
 #: Failures in a row after which the rest is left unscored: the backend is gone, and each more may cost a timeout.
 GIVE_UP_AFTER = 3
@@ -61,12 +46,13 @@ class _Tally:
     documents: int = 0
     ingest_seconds: float = 0.0
     rows: dict[str, Row] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def failed(self, row: Row, detail: str) -> None:
         row.outcome, row.detail = ERRORED, detail
-        row.ids, row.scores = (), None
+        row.ids, row.scores, row.stable = (), None, True
         self.in_a_row += 1
-        if self.in_a_row >= GIVE_UP_AFTER:
+        if self.in_a_row >= GIVE_UP_AFTER and not self.gone:
             self.gone = f"not asked: {GIVE_UP_AFTER} failures in a row, the last: {detail}"
 
 
@@ -83,14 +69,18 @@ def measure(
 
     Errored and unscored rows are in the report, which is written all the same.
 
+    What an earlier run left under the arm's name is removed first, so that it is never graded as this one; its report
+    stays in the history.
+
     Raises:
         Misuse: the backend does not take the options, or lacks what the arm asks of it.
         Refused: the unfinished run that should be resumed measured something else.
         CouldNot: the backend cannot be made or cannot index; the partial run stays.
     """
-    first = backends.make(made.arm.backend, made.arm.options)
-    with contextlib.closing(first):
-        capabilities = first.capabilities
+    discard(made.name, runs, reports)
+    tally = _Tally()
+    with _made(made, tally) as first:
+        capabilities = frozenset(first.capabilities)
         if made.arm.expand and "expand" not in capabilities:
             raise Misuse(
                 f'arms."{made.name}": expand = true, and backend {made.arm.backend!r} cannot expand',
@@ -101,10 +91,7 @@ def measure(
         task, system = made.task(), made.system(first, partitions.scoping)
     environment = observe(made.root)
     header = {"run_id": new_run_id(), "arm": made.name, "task": task.parts, "system": system.parts}
-    # What an earlier run left under the arm's name must never be graded as this one; it stays in the history.
-    (reports / f"{made.name}.json").unlink(missing_ok=True)
     partial = Partial(runs / f"{made.name}.partial", header, resume)
-    tally = _Tally()
     tally.rows = {
         query.id: Row(query.id, UNSCORABLE, detail=_unscorable(made, query, capabilities) or "")
         for query in made.queries
@@ -112,30 +99,89 @@ def measure(
     for query in askable:
         tally.rows[query.id] = Row(query.id, UNSCORED)
     total = len(askable) * made.arm.repetitions
-    try:
-        steps = 0
-        for scope, view, queries in partitions:
-            for _ in _measure_index(made, scope, view, queries, partitions.scoping, tally, partial):
+    steps = 0
+    # Closed here and now, also when interrupted: a view may have a folder of its own that must not stay.
+    with contextlib.closing(partial), contextlib.closing(iter(partitions)) as indexes:
+        for view, queries in indexes:
+            for _ in _measure_index(made, view, queries, partitions.scoping, tally, partial):
                 steps += 1
                 if progress is not None:
                     progress(steps, total)
+    statements = [f"{len(partitions)} indexes, one a scope"] if len(partitions) > 1 else []
+    if partial.resumed:
+        statements.insert(0, "resumed after an interruption: whole, and no evidence for a floor")
+    report = assemble(
+        made,
+        tally.rows,
+        run_id=partial.run_id,
+        task=task,
+        system=system,
+        environment=environment,
+        ingest=Ingest(documents=tally.documents, seconds=round(tally.ingest_seconds, 6)),
+        resumed=partial.resumed,
+        restarts=tally.restarts,
+        statements=[*statements, *tally.notes],
+    )
+    try:
+        _write(report, tally.rows.values(), runs, history)
+        write_report(reports / f"{made.name}.json", report)
     except BaseException:
-        partial.close()
+        # All or none: interrupted here, the partial run still holds every answer.
+        discard(made.name, runs, reports)
         raise
-    report = _report(made, tally, task, system, environment, partial, len(partitions))
-    run_header = {
-        "run_id": report.run_id,
-        "arm": made.name,
-        "task": task.model_dump(),
-        "system": system.model_dump(),
-        "environment": environment.model_dump(by_alias=True),
-    }
-    write_run(runs / f"{made.name}.jsonl", run_header, tally.rows.values())
-    write_lines(runs / f"{made.name}.trec", trec_lines(tally.rows.values(), made.name))
-    write_report(history / made.name / f"{report.run_id}.json", report)
-    write_report(reports / f"{made.name}.json", report)
     partial.discard()
     return report
+
+
+def _write(report: Report, rows: Collection[Row], runs: Path, history: Path) -> None:
+    header = {
+        "run_id": report.run_id,
+        "arm": report.arm,
+        "task": report.task.model_dump(),
+        "system": report.system.model_dump(),
+        "environment": report.environment.model_dump(by_alias=True),
+    }
+    write_run(runs / f"{report.arm}.jsonl", header, rows)
+    write_lines(runs / f"{report.arm}.trec", trec_lines(rows, report.arm))
+    write_report(history / report.arm / f"{report.run_id}.json", report)
+
+
+def discard(arm: str, runs: Path, reports: Path) -> None:
+    """Remove the report and the run that stand under an arm's name."""
+    for path in (reports / f"{arm}.json", runs / f"{arm}.jsonl", runs / f"{arm}.trec"):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CouldNot(
+                f"{path}: an earlier run's, and cannot be removed: {error.strerror or error}",
+                reason="cannot-write",
+            ) from error
+
+
+@contextlib.contextmanager
+def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
+    """The arm's backend, closed at the end. One that fails at closing has answered all the same, and that is told."""
+    backend = backends.make(made.arm.backend, made.arm.options)
+    try:
+        yield backend
+    finally:
+        try:
+            backend.close()
+        except Exception as error:  # noqa: BLE001
+            note = f"the backend failed when it was closed: {_words(error)}"
+            if note not in tally.notes:
+                tally.notes.append(note)
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says, as a text that every file can hold; never empty, never endless."""
+    told = str(error)
+    if not isinstance(error, BackendError | CouldNot) or not told.strip():
+        told = (
+            f"{type(error).__name__}: {told}" if told.strip() else f"{type(error).__name__}, without a word"
+        )
+    told = told.encode("utf-8", "backslashreplace").decode("utf-8")
+    return told if len(told) <= 4000 else told[:4000] + "…"
 
 
 def _unscorable(made: Plan, query: Query, capabilities: frozenset[str]) -> str | None:
@@ -150,7 +196,6 @@ def _unscorable(made: Plan, query: Query, capabilities: frozenset[str]) -> str |
 
 def _measure_index(
     made: Plan,
-    scope: str | None,
     view: View,
     queries: list[Query],
     scoping: str,
@@ -161,18 +206,33 @@ def _measure_index(
     passes = made.arm.repetitions
     todo = {(p, query.id) for p in range(passes) for query in queries} - partial.done.keys()
     if todo and not tally.gone:
-        with contextlib.closing(backends.make(made.arm.backend, made.arm.options)) as backend:
+        with _made(made, tally) as backend:
             began = time.perf_counter()
-            backend.index(view)
+            try:
+                backend.index(view)
+            except (Misuse, CouldNot):
+                raise
+            except Exception as error:
+                raise CouldNot(
+                    f"backend {made.arm.backend!r} cannot index: {_words(error)}", reason="backend-failed"
+                ) from error
             tally.ingest_seconds += time.perf_counter() - began
             tally.documents += len(view)
             requests = {query.id: _request(made, query, scoping) for query in queries}
-            for query in queries[:WARM_UP]:
-                with contextlib.suppress(BackendError, CouldNot):
-                    backend.search(requests[query.id])
+            _warm_up(backend, [requests[query.id] for query in queries[:WARM_UP]], tally)
             yield from _passes(made, queries, requests, backend, tally, partial)
     else:
         yield from _passes(made, queries, {}, None, tally, partial)
+
+
+def _warm_up(backend: Backend, requests: list[Request], tally: _Tally) -> None:
+    """Put some requests unscored. The first that fails ends it: the pass that counts will tell of it."""
+    for request in requests:
+        try:
+            backend.search(request)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            tally.restarts += getattr(error, "restarted", False) is True
+            return
 
 
 def _request(made: Plan, query: Query, scoping: str) -> Request:
@@ -220,40 +280,33 @@ def _ask(
     tally: _Tally,
     partial: Partial,
 ) -> None:
-    failure, reply = "", None
+    record: dict[str, Any] = {"id": query.id}
     began = time.perf_counter_ns()
     try:
         reply = backend.search(request)
         elapsed = (time.perf_counter_ns() - began) / 1e6
-    except BackendError as error:
-        failure = str(error)
-        tally.restarts += error.restarted
-    except CouldNot as error:
-        failure = str(error)
-        tally.in_a_row = GIVE_UP_AFTER  # gone for good: there is nothing to try again
-    except Exception as error:  # noqa: BLE001
-        # The boundary to other people's code: whatever a backend raises is a failed row, not a failed harness.
-        failure = f"{type(error).__name__}: {error}"
-    record: dict[str, Any] = {"id": query.id}
-    if not failure and reply is not None:
         answer = _vet(made, query, request, reply)
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        # The boundary to other people's code: whatever a backend raises is a failed row, not a failed harness.
+        record["error"] = _words(error)
+        if isinstance(error, BackendError) and error.restarted:
+            record["restarted"] = True
+        if isinstance(error, CouldNot):
+            tally.gone = f"not asked: the backend is gone: {record['error']}"
+    else:
         if isinstance(answer, str):
-            failure = answer
+            record["error"] = answer
         else:
-            record |= {
-                "ids": answer.ids,
-                "scores": answer.scores,
-                "duplicates": answer.duplicates,
-                "excess": answer.excess,
-                "latency": elapsed,
-            }
-    if failure:
-        record["error"] = failure
+            record["ids"] = answer.ids
+            record["scores"] = answer.scores
+            record["duplicates"] = answer.duplicates
+            record["excess"] = answer.excess
+            record["latency"] = elapsed
     _take(row, number, record, tally)
     partial.add(number, record)
 
 
-def _vet(made: Plan, query: Query, request: Request, reply: object) -> Any:
+def _vet(made: Plan, query: Query, request: Request, reply: object) -> Answer | str:
     if not isinstance(reply, Reply):
         return f"the backend answered {type(reply).__name__}, not a Reply"
     dataset = made.dataset
@@ -272,6 +325,7 @@ def _vet(made: Plan, query: Query, request: Request, reply: object) -> Any:
 def _take(row: Row, number: int, record: Mapping[str, Any], tally: _Tally) -> None:
     """Fold one answer into its row: the first pass is scored, the others are timed and held against it."""
     if "error" in record:
+        tally.restarts += record.get("restarted", False) is True
         repeat = f"repetition {number + 1}: " if number else ""
         tally.failed(row, repeat + str(record["error"]))
         return
@@ -286,88 +340,3 @@ def _take(row: Row, number: int, record: Mapping[str, Any], tally: _Tally) -> No
     elif row.ids != ids:
         row.stable = False
     row.latencies.append(record["latency"])
-
-
-def _report(
-    made: Plan,
-    tally: _Tally,
-    task: Key,
-    system: Key,
-    environment: Environment,
-    partial: Partial,
-    indexes: int,
-) -> Report:
-    rows = tuple(_report_row(made, query, tally.rows[query.id]) for query in made.queries)
-    raw = list(tally.rows.values())
-    counts = {
-        outcome: sum(row.outcome == outcome for row in raw)
-        for outcome in (SCORED, ERRORED, UNSCORED, UNSCORABLE)
-    }
-    samples = [value for row in raw if row.outcome == SCORED for value in row.latencies]
-    rankings = rankings_digest(rows)
-    statements = []
-    if partial.resumed:
-        statements.append("resumed after an interruption: whole, and no evidence for a floor")
-    if indexes > 1:
-        statements.append(f"{indexes} indexes, one a scope")
-    return Report(
-        schema_="report-v1",
-        arm=made.name,
-        run_id=partial.run_id,
-        task=task,
-        system=system,
-        dataset=SetFacts(
-            name=made.dataset.name,
-            version=made.dataset.definition.version,
-            documents=made.dataset.documents,
-            queries=len(made.queries),
-            headline=made.dataset.definition.headline,
-        ),
-        environment=environment,
-        index="built",
-        resumed=partial.resumed,
-        repetitions=made.arm.repetitions,
-        health=Health(
-            scored=counts[SCORED],
-            errored=counts[ERRORED],
-            unscored=counts[UNSCORED],
-            unscorable=counts[UNSCORABLE],
-            duplicates=sum(row.duplicates for row in raw),
-            excess=sum(row.excess for row in raw),
-            restarts=tally.restarts,
-            unstable=sum(not row.stable for row in raw),
-        ),
-        summary=summarise(rows, made.cutoffs),
-        latency=Latency(
-            p50=metrics.percentile(samples, 0.50),
-            p95=metrics.percentile(samples, 0.95),
-            max=max(samples),
-            samples=len(samples),
-        )
-        if samples
-        else None,
-        ingest=Ingest(documents=tally.documents, seconds=round(tally.ingest_seconds, 6)),
-        statements=tuple(statements),
-        digests=Digests(rankings=rankings, quality=quality_digest(task, system, rankings)),
-        rows=rows,
-    )
-
-
-def _report_row(made: Plan, query: Query, row: Row) -> ReportRow:
-    grades = made.dataset.judgements.get(query.id, {})
-    ranks = metrics.judged_ranks(row.ids, grades)
-    judged = tuple(
-        Judged(id=name, grade=grade, rank=ranks.get(name)) for name, grade in sorted(grades.items())
-    )
-    scored = row.outcome == SCORED
-    return ReportRow(
-        id=query.id,
-        text=query.text,
-        meta=query.meaning(made.arm.filter_from),
-        outcome=row.outcome,
-        ids=tuple(row.ids[: made.cutoffs[-1]]) if scored else (),
-        judged=judged,
-        metrics=metrics.score([(j.grade, j.rank) for j in judged], made.cutoffs) if scored else {},
-        stable=row.stable,
-        detail=row.detail,
-    )

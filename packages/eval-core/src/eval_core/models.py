@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,23 +50,38 @@ def parse_toml(text: str, model: type[Model], path: Path, what: str) -> Model:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
+    endless = [
+        Fault(at_line(path, text, keys), f"{_dotted(keys)} = {number!r}: should be a finite number")
+        for keys, number in _endless(table)
+    ]
+    if endless:
+        raise Faults(endless)
     try:
         # Through JSON, since only there do strict models take arrays for tuples; a TOML date becomes a text.
         return model.model_validate_json(json.dumps(table, default=str))
     except ValidationError as error:
-        raise Faults(_faults(error, model, path, lambda keys: _line(text, keys))) from error
+        raise Faults(
+            Fault(at_line(path, text, _keys(detail["loc"], model)), describe(detail, model))
+            for detail in error.errors(include_url=False, include_context=False)
+        ) from error
 
 
-def _faults(
-    error: ValidationError, model: type[BaseModel], path: Path, line: typing.Callable[[list[str]], int | None]
-) -> list[Fault]:
-    faults = []
-    for detail in error.errors(include_url=False, include_context=False):
-        keys = _keys(detail["loc"], model)
-        number = line(keys)
-        where = f"{path}:{number}" if number else str(path)
-        faults.append(Fault(where, describe(detail, model)))
-    return faults
+def _endless(value: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The infinities and NaNs of a TOML table, which JSON and so no key or report can hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield keys, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _endless(inner, (*keys, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _endless(inner, (*keys, f"[{place}]"))
+
+
+def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
+    """`path:line` of a key in a TOML text, or of the nearest table around it; the path alone where nothing fits."""
+    number = _line(text, list(keys))
+    return f"{path}:{number}" if number else str(path)
 
 
 def describe(detail: Any, model: type[BaseModel]) -> str:
@@ -84,14 +100,15 @@ def describe(detail: Any, model: type[BaseModel]) -> str:
         if kind == "union_tag_not_found" or not isinstance(written, str):
             return f"{dotted} has no type; give one of {', '.join(tags)}"
         return f"{dotted}.type = {written!r}: no such type{did_you_mean(written, tags)}  (known: {', '.join(tags)})"
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = detail["msg"].removeprefix("Value error, ")
     shown = repr(given)
     shown = shown if len(shown) <= 60 else shown[:57] + "…"
     if kind == "value_error":
         return f"{dotted + ': ' if dotted else ''}{message}"
     if kind == "string_pattern_mismatch":
         return f"{dotted} = {shown}: should match {message.split('pattern', 1)[-1].strip()}"
-    return f"{dotted} = {shown}: should be {message[0].lower()}{message[1:]}"
+    wanted = message.partition(" should ")[2]
+    return f"{dotted} = {shown}: {'should ' + wanted if wanted else message}"
 
 
 def first_fault(error: ValidationError, model: type[BaseModel]) -> str:
@@ -219,6 +236,9 @@ def _line(text: str, keys: list[str]) -> int | None:
         else:
             continue
         common = len(found) if keys[: len(found)] == found else 0
+        if found[: len(keys)] == keys:
+            # `options.k1 = 2` writes a part of `options`, and points at it as well as anything.
+            common = len(keys)
         if common and (best is None or common > best[0]):
             best = (common, number)
     return best[1] if best else None

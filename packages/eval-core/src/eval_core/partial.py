@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.corpus import read_json_lines
-from eval_core.errors import Refused
+from eval_core.errors import CouldNot, Refused
 from eval_core.files import canonical
 from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, differences
 
@@ -22,15 +22,18 @@ class Partial:
         self.done: dict[tuple[int, str], dict[str, Any]] = {}
         self.resumed = False
         self.run_id = str(header["run_id"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and resume:
-            self._take_up(header)
-        elif path.exists():
-            # Hours of work may lie in it, so it is set aside and not overwritten.
-            os.replace(path, path.with_name(path.name + ".old"))
-        if not self.resumed:
-            path.write_bytes(canonical(dict(header)) + b"\n")
-        self._stream = path.open("ab", buffering=0)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and resume:
+                self._take_up(header)
+            elif path.exists():
+                # Hours of work may lie in it, so it is set aside and not overwritten.
+                os.replace(path, path.with_name(path.name + ".old"))
+            if not self.resumed:
+                path.write_bytes(canonical(dict(header)) + b"\n")
+            self._stream = path.open("ab", buffering=0)
+        except OSError as error:
+            raise _unwritable(path, error) from error
 
     def _take_up(self, header: Mapping[str, Any]) -> None:
         raw = self.path.read_bytes()
@@ -51,13 +54,17 @@ class Partial:
                     reason=f"resume-{key}-differs",
                     remedy="Measure without --resume to begin again.",
                 )
-        self.run_id = str(lines[0]["run_id"])
-        self.done = {(line["pass"], line["id"]): line for line in lines[1:]}
+        self.run_id = str(lines[0].get("run_id", self.run_id))
+        self.done = {(line["pass"], line["id"]): line for line in lines[1:] if _is_whole(line)}
         self.resumed = True
 
     def add(self, number: int, record: Mapping[str, Any]) -> None:
         """Append one answer; a kill loses at most the line in flight."""
-        self._stream.write(json.dumps({"pass": number, **record}, ensure_ascii=False).encode() + b"\n")
+        line = json.dumps({"pass": number, **record}, ensure_ascii=False).encode() + b"\n"
+        try:
+            self._stream.write(line)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; it stays for --resume."""
@@ -67,3 +74,14 @@ class Partial:
         """Remove the file: the run is whole."""
         self.close()
         self.path.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> CouldNot:
+    return CouldNot(f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write")
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    """Whether a line holds one answer; what a power cut or an editor left of another is measured again."""
+    if not isinstance(line.get("pass"), int) or not isinstance(line.get("id"), str):
+        return False
+    return "error" in line or line.keys() >= {"ids", "scores", "duplicates", "excess", "latency"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -96,8 +96,8 @@ class Partitions:
         timeline = self._dataset.timeline
         return not self._final_only or timeline is None or timeline.visible(document.id, None)
 
-    def __iter__(self) -> Iterator[tuple[str | None, View, list[Query]]]:
-        """Yield (scope or None, documents, queries). The documents' file is gone once the next is asked for."""
+    def __iter__(self) -> Generator[tuple[View, list[Query]]]:
+        """Yield (documents, queries), an index each. The documents' file is gone once the next is asked for."""
         source = self._dataset.corpus.path
         kind = self._dataset.corpus.kind
         by_scope: dict[str, list[int]] = {}
@@ -110,8 +110,5 @@ class Partitions:
             with ExitStack() as stack:
                 if offsets is None:
                     offsets = _offsets(source, self._keep, lambda document: ("",)).get("", [])
-                yield (
-                    scope,
-                    View(source, kind, offsets, stack, whole=scope is None and not self._final_only),
-                    queries,
-                )
+                whole = scope is None and not self._final_only
+                yield View(source, kind, offsets, stack, whole=whole), queries

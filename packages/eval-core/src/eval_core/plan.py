@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval_core import backend as backends
 from eval_core import metrics
 from eval_core.backend import Backend
 from eval_core.config import Arm, Workspace
 from eval_core.dataset import CONSEQUENCE, Dataset, Query, load
 from eval_core.definition import Definition, check_cutoffs, read_definition
-from eval_core.errors import Fault, Faults, Misuse
-from eval_core.files import digest_file
+from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
+from eval_core.files import canonical, digest_file
 from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
 
@@ -52,7 +54,7 @@ class Plan:
             "recipe": self.recipe,
             **dataset.side_digests,
             "limit": self.limit,
-            "filter": list(self.arm.filter_from),
+            "filter": sorted(set(self.arm.filter_from)),
             "scale": 0,
             "metrics": metrics.VERSION,
             "cutoffs": list(self.cutoffs),
@@ -60,20 +62,33 @@ class Plan:
         return Key.of({name: parts[name] for name in TASK_PARTS})
 
     def system(self, backend: Backend, scoping: str) -> Key:
-        """The system key of this arm served by `backend`."""
+        """The system key of this arm served by `backend`.
+
+        Raises:
+            CouldNot: the backend cannot say what it is.
+        """
+        try:
+            implementation = json.loads(canonical(dict(backend.describe())))
+        except Exception as error:
+            # Other people's code, as in searching: its fault costs this arm, and not the others.
+            raise CouldNot(
+                f"backend {self.arm.backend!r}: describe() gives no table of JSON values: "
+                f"{type(error).__name__}: {error}",
+                reason="backend-broken",
+            ) from error
         parts = {
             "backend": self.arm.backend,
             "options": self.arm.options,
             "files": _files_named(self.arm.options, self.root),
             "scoping": scoping,
             "expand": self.arm.expand,
-            "implementation": dict(backend.describe()),
+            "implementation": implementation,
         }
         return Key.of({name: parts[name] for name in SYSTEM_PARTS})
 
 
 def _files_named(options: Any, root: Path) -> dict[str, str]:
-    """SHA-256 of each file that an option names by its path from the workspace: an adapter's own code is its system."""
+    """SHA-256 of each file that an option names, from the workspace where relative: an adapter's code is its system."""
     found: dict[str, str] = {}
     if isinstance(options, Mapping):
         for value in options.values():
@@ -84,7 +99,7 @@ def _files_named(options: Any, root: Path) -> dict[str, str]:
     elif isinstance(options, str) and options and "\0" not in options and len(options) < 4096:
         path = root / options
         with contextlib.suppress(OSError):
-            if not os.path.isabs(options) and path.is_file():
+            if path.is_file():
                 found[options] = digest_file(path)
     return found
 
@@ -93,46 +108,81 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
     """Resolve an arm against its loaded set.
 
     Raises:
-        Misuse: cut-offs past the limit, or a selection that leaves no query.
-        Faults: a positive judgement that the arm's own filter would hide.
+        Faults: cut-offs past the limit, a selection that leaves no query, a filter from what no query has, or one that
+            hides a positive judgement.
     """
-    where = f'{workspace.path}: arms."{name}"'
     limit = arm.limit if arm.limit is not None else dataset.definition.limit
     cutoffs = arm.cutoffs if arm.cutoffs is not None else dataset.definition.cutoffs
+    faults: list[Fault] = []
+
+    def fault(key: str, message: str, reason: str = "input-invalid") -> None:
+        faults.append(Fault(workspace.where(name, key), f'arms."{name}".{key}{message}', reason))
+
     try:
         check_cutoffs(cutoffs, limit)
     except ValueError as error:
-        raise Misuse(f"{where}: {error}", reason="cutoffs-invalid") from error
+        fault("limit" if arm.cutoffs is None else "cutoffs", f": {error}", "cutoffs-invalid")
+    known = {key for query in dataset.queries for key in query.metadata}
+    for key in arm.select:
+        if key not in known:
+            fault("select", f" = {arm.select!r}: no query has {key!r}{did_you_mean(key, known)}")
+    for key in arm.filter_from:
+        if key not in known:
+            # The arm would measure without a filter, and look like one with it.
+            fault(
+                "filter_from", f" = {list(arm.filter_from)}: no query has {key!r}{did_you_mean(key, known)}"
+            )
     queries = tuple(query for query in dataset.queries if _selected(query, arm))
-    if not queries:
-        raise Misuse(
-            f"{where}.select = {arm.select!r} leaves none of {len(dataset.queries)} queries",
-            reason="no-query",
-        )
+    if not queries and not faults:
+        fault("select", f" = {arm.select!r} leaves none of {len(dataset.queries)} queries", "no-query")
     made = Plan(name, arm, workspace.root, dataset, queries, limit, cutoffs, recipe)
-    faults = [
-        Fault(
-            where,
-            f"filter_from hides {document!r}, which is judged relevant to {query.id!r}: "
-            f"the query asks for {wanted!r} and the document has "
-            f"{ ({key: dataset.attributes.get(document, {}).get(key) for key in wanted})!r}",
-        )
-        for query in queries
-        if (wanted := made.filter_for(query))
-        for document, grade in dataset.judgements.get(query.id, {}).items()
-        if grade > 0 and not dataset.visible(document, query, wanted)
-    ]
     for query in queries:
-        for key, value in (made.filter_for(query) or {}).items():
+        wanted = made.filter_for(query) or {}
+        for key, value in wanted.items():
             if not isinstance(value, str):
-                faults.append(
-                    Fault(
-                        where, f"filter_from {key!r}: query {query.id!r} has {value!r}, which is not a text"
-                    )
+                fault("filter_from", f": {key!r} of query {query.id!r} is {value!r}, which is not a text")
+        if not wanted or not all(isinstance(value, str) for value in wanted.values()):
+            continue
+        for document, grade in dataset.judgements.get(query.id, {}).items():
+            if grade > 0 and not dataset.visible(document, query, wanted):
+                has = dataset.attributes.get(document, {})
+                fault(
+                    "filter_from",
+                    f" hides {document!r}, which is judged relevant to {query.id!r}: the query asks for {wanted!r} "
+                    f"and the document has { ({key: has.get(key) for key in wanted})!r}",
                 )
     if faults:
         raise Faults(faults, consequence=CONSEQUENCE)
     return made
+
+
+def backend_faults(workspace: Workspace, arms: Mapping[str, Arm]) -> list[Fault]:
+    """Say, with the line of eval.toml, which arms name a backend that is not there, that does not take their options or
+    that cannot do what they ask of it.
+
+    A backend that is there and fails is left to measuring, where it costs its own arm alone.
+    """
+    faults: list[Fault] = []
+    for name, arm in arms.items():
+        keys, message, reason = ["expand"], "", "capability-missing"
+        try:
+            backend = backends.make(arm.backend, arm.options)
+            if arm.expand and "expand" not in backend.capabilities:
+                message = f" = true, and backend {arm.backend!r} cannot expand"
+            with contextlib.suppress(Exception):
+                backend.close()  # nothing was done with it; measuring tells of one that cannot be closed
+        except Misuse as error:
+            message, reason = f": {error}", error.reason
+            if reason in ("backend-unknown", "backend-ambiguous"):
+                keys = ["backend"]
+            else:
+                named = (o for o in arm.options if re.search(rf"\boption '?{re.escape(o)}\b", message))
+                keys = ["options", *list(named)[:1]]
+        except CouldNot:
+            continue
+        if message:
+            faults.append(Fault(workspace.where(name, *keys), f'arms."{name}".{keys[0]}{message}', reason))
+    return faults
 
 
 def _selected(query: Query, arm: Arm) -> bool:
@@ -149,58 +199,122 @@ def prepare(
     arms: Mapping[str, Arm],
     overrides: Mapping[str, Path] | None = None,
     told: Callable[[Lock], None] = lambda lock: None,
+    found: Iterable[Fault] = (),
 ) -> list[Plan]:
     """Reconstruct and load the sets of some arms, each once, and resolve the arms against them.
 
-    Every fault of every set is found before anything is measured.
+    Args:
+        workspace: where they stand.
+        arms: which.
+        overrides: other places for sources, by name.
+        told: hears of each lock as it is made.
+        found: faults that are known already, such as those of the backends; they are told with the rest.
+
+    Every fault of every set and arm is found before anything is measured.
 
     Raises:
-        Faults, Misuse: what is wrong with the sets or the arms.
+        Faults: what is wrong with the sets or the arms.
+        Misuse: an override that fits no source, or two sets of one name.
         CouldNot: a source is absent, or has lost a judged document.
     """
-    from eval_core.reconstruct import check_overrides, overrides_from_environment, reconstruct
+    from eval_core.reconstruct import check_overrides, overrides_from_environment
 
-    definitions = {
-        folder: read_definition(folder)
-        for folder in {workspace.dataset_folder(a): None for a in arms.values()}
-    }
-    sources = {folder: _sources(definition) for folder, definition in definitions.items()}
-    known = list(dict.fromkeys(name for names in sources.values() for name in names))
+    faults = _Gathered(found)
+    definitions: dict[Path, Definition | None] = {}
+    for folder in {workspace.dataset_folder(arm): None for arm in arms.values()}:
+        with faults:
+            definitions[folder] = read_definition(folder)
+    known = list(dict.fromkeys(name for one in definitions.values() for name in _sources(one)))
     check_overrides(overrides or {}, known)
     chosen = {**overrides_from_environment(known), **(overrides or {})}
     corpora: dict[Path, tuple[Path | None, str]] = {}
     names: dict[str, Path] = {}
-    for folder, definition in definitions.items():
-        corpora[folder] = (None, NO_RECIPE)
-        if definition is None or definition.corpus is None:
-            continue
-        taken = names.setdefault(definition.name, folder)
-        if taken != folder:
-            raise Misuse(
-                f"{taken} and {folder} are both called {definition.name!r}; rename one", reason="name-taken"
-            )
-        out = workspace.output("corpora") / definition.name
-        lock = reconstruct(
-            folder,
-            definition,
-            out,
-            overrides={name: path for name, path in chosen.items() if name in sources[folder]},
-            cache=workspace.output("cache"),
-        )
-        told(lock)
-        corpora[folder] = (out / "corpus.jsonl", lock.recipe)
-    loaded: dict[tuple[Path, str | None, tuple[str, ...]], Dataset] = {}
-    faults: list[Fault] = []
-    plans: list[Plan] = []
-    for name, arm in arms.items():
-        folder = workspace.dataset_folder(arm)
-        key = (folder, arm.split, arm.filter_from)
-        try:
-            if key not in loaded:
-                loaded[key] = load(folder, split=arm.split, corpus=corpora[folder][0], keys=arm.filter_from)
-            plans.append(plan(workspace, name, arm, loaded[key], corpora[folder][1]))
-        except Faults as error:
-            faults += [fault for fault in error.faults if fault not in faults]
-    if faults:
-        raise Faults(faults, consequence=CONSEQUENCE)
+    try:
+        for folder, definition in definitions.items():
+            corpora[folder] = (None, NO_RECIPE)
+            if definition is None or definition.corpus is None:
+                continue
+            taken = names.setdefault(definition.name, folder)
+            if taken != folder:
+                raise Misuse(
+                    f"{taken} and {folder} are both called {definition.name!r}; rename one",
+                    reason="name-taken",
+                )
+            if not all(source.type == "inline" for source in definition.corpus.source):
+                # Without its corpus the set cannot be read on. One of inline documents alone is read as it lies.
+                del corpora[folder]
+            with faults:
+                corpora[folder] = _corpus(workspace, folder, definition, chosen, told)
+        loaded: dict[tuple[Path, str | None, tuple[str, ...]], Dataset] = {}
+        plans: list[Plan] = []
+        for name, arm in arms.items():
+            folder = workspace.dataset_folder(arm)
+            if folder not in corpora:
+                continue
+            corpus, recipe = corpora[folder]
+            key = (folder, arm.split, arm.filter_from)
+            with faults.of(workspace, name):
+                if key not in loaded:
+                    loaded[key] = load(folder, split=arm.split, corpus=corpus, keys=arm.filter_from)
+                plans.append(plan(workspace, name, arm, loaded[key], recipe))
+    except CouldNot as error:
+        # What can be mended here comes before what is missing elsewhere.
+        if faults.found:
+            raise Faults(faults.found, consequence=CONSEQUENCE) from error
+        raise
+    if faults.found:
+        raise Faults(faults.found, consequence=CONSEQUENCE)
     return plans
+
+
+def _corpus(
+    workspace: Workspace,
+    folder: Path,
+    definition: Definition,
+    overrides: Mapping[str, Path],
+    told: Callable[[Lock], None],
+) -> tuple[Path, str]:
+    """Rebuild a set's corpus: its file, and the digest of the recipe."""
+    from eval_core.reconstruct import reconstruct
+
+    own = _sources(definition)
+    out = workspace.output("corpora") / definition.name
+    lock = reconstruct(
+        folder,
+        definition,
+        out,
+        overrides={name: path for name, path in overrides.items() if name in own},
+        cache=workspace.output("cache"),
+    )
+    told(lock)
+    return out / "corpus.jsonl", lock.recipe
+
+
+class _Gathered:
+    """Gathers the faults of one `with` block after another, each once."""
+
+    def __init__(self, found: Iterable[Fault]) -> None:
+        self.found: list[Fault] = list(found)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Faults):
+            return False
+        self.found += [fault for fault in error.faults if fault not in self.found]
+        return True
+
+    @contextlib.contextmanager
+    def of(self, workspace: Workspace, arm: str) -> Iterator[None]:
+        """Gather, and place at the arm's line what is wrong with the files that the arm names."""
+        keys = {"split-unknown": "split", "dataset-missing": "dataset"}
+        with self:
+            try:
+                yield
+            except Misuse as error:
+                if error.reason not in keys:
+                    raise
+                key = keys[error.reason]
+                where = workspace.where(arm, key)
+                raise Faults([Fault(where, f'arms."{arm}".{key}: {error}', error.reason)]) from error

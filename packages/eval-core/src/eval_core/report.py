@@ -1,14 +1,16 @@
 """A report: one arm's run against its judgements, with all that is needed to check it, compare it and explain it.
 
 Everything a reader relies on is recomputed from the rows when a report is read: metric values, summary, counts, the
-digests, and the parts of the task key that rows determine. A report that was edited in one place does not load.
+digests, and the parts of the task key that rows determine. A report that was edited in one place does not load, but
+for timing and the names of process and host, which a committed copy leaves out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,14 +18,19 @@ from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from eval_core import metrics
 from eval_core.errors import Refused
-from eval_core.files import atomic, digest
-from eval_core.keys import Key, task_digests
+from eval_core.files import atomic
+from eval_core.keys import Key
 from eval_core.models import Closed, first_fault
+from eval_core.report_check import (
+    check_digests,
+    check_rows,
+    check_summary,
+    quality_digest,
+    rankings_digest,
+    run_digest,
+)
 
 SCHEMA = "report-v1"
-
-#: How far a stored value may be from the recomputed one: room for another platform's last bit, no more.
-TOLERANCE = 1e-9
 
 
 class Judged(Closed):
@@ -127,10 +134,12 @@ class SetFacts(Closed):
 
 
 class Digests(Closed):
-    """`rankings` covers id, outcome, ids and judgements of each row; `quality` adds the two keys."""
+    """`rankings` covers id, outcome, ids and judgements of each row; `quality` adds the two keys; `run` covers what
+    else was observed, timing, process and host apart."""
 
     rankings: str
     quality: str
+    run: str
 
 
 class Report(Closed):
@@ -169,9 +178,19 @@ class Report(Closed):
         environment = self.environment.model_copy(update={"process": None, "host": None})
         return self.model_copy(update={"latency": None, "ingest": None, "environment": environment})
 
+    @classmethod
+    def sealed(cls, **fields: Any) -> Self:
+        """Make a report of all its fields but `digests`, which are taken over the others."""
+        draft = cls.model_construct(**fields)
+        rankings = rankings_digest(draft.rows)
+        quality = quality_digest(draft.task, draft.system, rankings)
+        return cls(**fields, digests=Digests(rankings=rankings, quality=quality, run=run_digest(draft)))
+
     @model_validator(mode="after")
     def _holds(self) -> Self:
         check_rows(self)
+        check_summary(self.summary, summarise(self.rows, self.cutoffs))
+        check_digests(self)
         return self
 
 
@@ -210,127 +229,9 @@ def summarise(rows: Iterable[ReportRow], cutoffs: tuple[int, ...]) -> Summary:
 
 
 def _slice(rows: list[ReportRow], measures: list[str]) -> Slice:
-    values = {name: metrics.mean([row.metrics[name] for row in rows]) for name in measures}
+    tables = [row.metrics for row in rows]
+    values = {name: metrics.mean([table[name] for table in tables]) for name in measures}
     return Slice(n=len(rows), metrics=values)
-
-
-def rankings_digest(rows: Iterable[ReportRow]) -> str:
-    """SHA-256 over id, outcome, ids and judgements of each row, in the order of the ids."""
-    return digest(
-        [
-            [row.id, row.outcome, list(row.ids), sorted([j.id, j.grade] for j in row.judged)]
-            for row in sorted(rows, key=lambda row: row.id)
-        ]
-    )
-
-
-def quality_digest(task: Key, system: Key, rankings: str) -> str:
-    """SHA-256 over the two keys and the rankings digest: equal for two runs that cannot be told apart by quality."""
-    return digest([task.sha256, system.sha256, rankings])
-
-
-def check_rows(report: Report) -> None:
-    """Recompute everything that the rows determine.
-
-    Raises:
-        ValueError: the first thing that does not agree.
-    """
-    cutoffs = report.cutoffs
-    limit = report.task.parts["limit"]
-    if not isinstance(limit, int):
-        raise ValueError(f"task.parts.limit {limit!r} should be a whole number")
-    measures = metrics.names(cutoffs)
-    expected = set(measures)
-    seen: set[str] = set()
-    counts = dict.fromkeys(("scored", "errored", "unscored", "unscorable"), 0)
-    for row in report.rows:
-        if row.id in seen:
-            raise ValueError(f"rows hold query {row.id!r} twice")
-        seen.add(row.id)
-        counts[row.outcome] += 1
-        _check_ranking(row, cutoffs[-1], limit)
-        if row.outcome != "scored":
-            if row.metrics or row.ids:
-                raise ValueError(f"row {row.id!r} is {row.outcome} and still holds ids or metrics")
-            continue
-        values = metrics.score([(judged.grade, judged.rank) for judged in row.judged], cutoffs)
-        if row.metrics.keys() != expected:
-            odd = sorted(row.metrics.keys() ^ expected)
-            raise ValueError(f"row {row.id!r}: metrics differ from those of the cut-offs: {', '.join(odd)}")
-        given = row.metrics
-        for name, value in values.items():
-            if abs(given[name] - value) > TOLERANCE:
-                raise ValueError(f"row {row.id!r}: {name} is {given[name]!r}, and its ranks give {value!r}")
-    for outcome, count in counts.items():
-        if getattr(report.health, outcome) != count:
-            raise ValueError(
-                f"health.{outcome} is {getattr(report.health, outcome)}, and the rows give {count}"
-            )
-    unstable = sum(not row.stable for row in report.rows)
-    if report.health.unstable != unstable:
-        raise ValueError(f"health.unstable is {report.health.unstable}, and the rows give {unstable}")
-    if report.dataset.queries != len(report.rows):
-        raise ValueError(
-            f"dataset.queries is {report.dataset.queries}, and there are {len(report.rows)} rows"
-        )
-    _check_summary(report.summary, summarise(report.rows, cutoffs))
-    parts = task_digests(
-        ((row.id, row.text, row.meta) for row in report.rows),
-        ((row.id, {judged.id: judged.grade for judged in row.judged}) for row in report.rows),
-    )
-    for part, digested in parts.items():
-        if report.task.parts.get(part) != digested:
-            raise ValueError(f"task.parts.{part} is not the digest of the rows")
-    rankings = rankings_digest(report.rows)
-    if report.digests.rankings != rankings:
-        raise ValueError("digests.rankings is not the digest of the rows")
-    if report.digests.quality != quality_digest(report.task, report.system, rankings):
-        raise ValueError("digests.quality is not the digest of the keys and rankings")
-
-
-def _check_ranking(row: ReportRow, depth: int, limit: int) -> None:
-    ids = row.ids
-    if len(ids) > depth:
-        raise ValueError(f"row {row.id!r} holds {len(ids)} ids, more than the largest cut-off {depth}")
-    places = {document: rank for rank, document in enumerate(ids, 1)}
-    if len(places) != len(ids):
-        raise ValueError(f"row {row.id!r} holds a document twice")
-    ranks: set[int] = set()
-    judged_ids: set[str] = set()
-    for judged in row.judged:
-        if judged.id in judged_ids:
-            raise ValueError(f"row {row.id!r} judges {judged.id!r} twice")
-        judged_ids.add(judged.id)
-        rank = judged.rank
-        shown = places.get(judged.id)
-        if rank is not None and (rank in ranks or rank > limit or (rank > len(ids) and len(ids) < depth)):
-            raise ValueError(f"row {row.id!r}: rank {rank} of {judged.id!r} cannot be")
-        if rank is not None:
-            ranks.add(rank)
-        if shown != (rank if rank is not None and rank <= len(ids) else None):
-            raise ValueError(f"row {row.id!r}: {judged.id!r} is given rank {rank}, and stands at {shown}")
-    exclude = row.meta.get("exclude")
-    if isinstance(exclude, list) and not places.keys().isdisjoint(e for e in exclude if isinstance(e, str)):
-        raise ValueError(f"row {row.id!r} holds a document that its query excludes")
-
-
-def _check_summary(given: Summary, found: Summary) -> None:
-    slices: list[tuple[str, Slice | None, Slice | None]] = [("overall", given.overall, found.overall)]
-    for name in {**given.categories, **found.categories}:
-        slices.append((f"categories.{name}", given.categories.get(name), found.categories.get(name)))
-    for where, ours, theirs in slices:
-        if ours is None or theirs is None:
-            raise ValueError(f"summary.{where} is not a category of the rows")
-        if ours.n != theirs.n:
-            raise ValueError(f"summary.{where}.n is {ours.n}, and the rows give {theirs.n}")
-        if ours.metrics.keys() != theirs.metrics.keys():
-            odd = sorted(ours.metrics.keys() ^ theirs.metrics.keys())
-            raise ValueError(f"summary.{where}: metrics differ from those of the rows: {', '.join(odd)}")
-        for measure, value in theirs.metrics.items():
-            if not math.isclose(ours.metrics[measure], value, rel_tol=0, abs_tol=TOLERANCE):
-                raise ValueError(
-                    f"summary.{where}.{measure} is {ours.metrics[measure]!r}, and the rows give {value!r}"
-                )
 
 
 def dump(report: Report) -> bytes:
@@ -376,9 +277,13 @@ def read_report(path: Path, arm: str | None = None) -> Report:
 def parse_report(raw: bytes, path: Path, arm: str | None = None) -> Report:
     """Check the bytes of a report; see `read_report`."""
     try:
-        report = Report.model_validate_json(raw)
+        with _uncollected():
+            report = Report.model_validate_json(raw)
+            json.loads(raw, object_pairs_hook=_distinct)
     except ValidationError as error:
         raise Refused(f"{path}: {_told(raw, error)}", reason="report-malformed") from error
+    except ValueError as error:
+        raise Refused(f"{path}: {error}", reason="report-malformed") from error
     if arm is not None and report.arm != arm:
         raise Refused(
             f"{path}: is a report of arm {report.arm!r}, not of {arm!r}", reason="report-of-another-arm"
@@ -394,3 +299,23 @@ def _told(raw: bytes, error: ValidationError) -> str:
         where = detail["msg"].removeprefix("Invalid JSON: ")
         return f"is not whole JSON: {where}; measure again"
     return first_fault(error, Report)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the cycle collector from walking a large report again and again while it is built; it holds no cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a table that names a key twice: parsers differ in which value they take, and people read the first."""
+    if len(dict(pairs)) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twice!r} is given twice in one table; measure again")

@@ -60,25 +60,31 @@ def measure(
 ) -> int:
     """Measure arms of eval.toml: each query to its backend, timed, scored against the judgements."""
     from eval_core.cli.reconstruct import lock_line, parse_sources
-    from eval_core.config import OUTPUT, load_workspace
+    from eval_core.config import load_workspace
     from eval_core.errors import EvalError
+    from eval_core.measure import discard
     from eval_core.measure import measure as measure_arm
     from eval_core.measurement import Measured, Measurement, measured
-    from eval_core.plan import prepare
+    from eval_core.plan import backend_faults, prepare
 
     workspace = load_workspace(config)
     chosen = workspace.chosen(arms, None if lane == "all" else lane)
     if not chosen:
         raise click.UsageError(f"no arm of {config} is in the lane {lane!r}; name one, or say --lane all")
+    overrides = parse_sources(sources)
     entries: list[Measured] = []
     reports: list[Report] = []
     notes: list[str] = []
     with _from(workspace) as here:
+        for name in chosen:
+            # From here on, an arm's report is the one that this call makes, or there is none.
+            discard(name, here.output("runs"), here.output("reports"))
         plans = prepare(
             here,
             chosen,
-            parse_sources(sources),
+            overrides,
             told=lambda lock: click.echo(lock_line(lock), err=form == "json"),
+            found=backend_faults(here, chosen),
         )
         for made in plans:
             try:
@@ -92,11 +98,7 @@ def measure(
                         progress=progress,
                     )
             except KeyboardInterrupt:
-                click.echo(
-                    f"\n{made.name}: interrupted; go on with  eval-core measure {' '.join(arms)}"
-                    f"{' ' if arms else ''}--resume",
-                    err=True,
-                )
+                click.echo(f"\n{made.name}: interrupted; go on with  {_again(arms, lane, config)}", err=True)
                 raise
             except EvalError as error:
                 if error.exit_code != 3:
@@ -105,7 +107,7 @@ def measure(
                 entries.append(Measured(arm=made.name, set=made.dataset.name, error=str(error)))
                 continue
             reports.append(report)
-            entries.append(measured(report, str(OUTPUT / "reports" / f"{made.name}.json")))
+            entries.append(measured(report, str(workspace.output("reports") / f"{made.name}.json")))
     if form == "json":
         click.echo(Measurement(arms=tuple(entries)).model_dump_json(by_alias=True, indent=1))
     else:
@@ -113,6 +115,16 @@ def measure(
     for note in notes:
         click.echo(note, err=True)
     return 0 if all(entry.ok for entry in entries) else 3
+
+
+def _again(arms: tuple[str, ...], lane: str, config: Path) -> str:
+    """The command line that goes on with what was interrupted."""
+    import shlex
+
+    words = ["eval-core", "measure", *arms]
+    words += ["--lane", lane] if lane != "pull-request" else []
+    words += ["--config", str(config)] if config != Path("eval.toml") else []
+    return shlex.join([*words, "--resume"])
 
 
 @contextlib.contextmanager
@@ -149,7 +161,6 @@ def _progress(made: Plan, quiet: bool) -> Iterator[Progress | None]:
 
 
 def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None:
-    from eval_core.config import OUTPUT
     from eval_core.console import count, table
 
     if reports:
@@ -169,7 +180,7 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
             _details(report)
         sizes = {report.dataset.name: report.n for report in reports if report.n}
         steps = "; ".join(f"one query of {name} is {100 / n:.1f} points" for name, n in sizes.items())
-        click.echo(f"{count(len(reports), 'arm')} measured; reports in {OUTPUT / 'reports'}.")
+        click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
         if steps:
             click.echo(f"{steps[0].upper()}{steps[1:]}.")
     if not notes:

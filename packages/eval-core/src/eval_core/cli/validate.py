@@ -10,7 +10,7 @@ _EPILOG = """\b
 Examples:
   eval-core validate datasets/memory               a set: definition, corpus, queries, judgements
   eval-core validate eval.toml                     a configuration
-  eval-core validate .eval/reports/memory-bm25.json   a report, recomputed from its rows
+  eval-core validate .eval/reports/*.json          reports, recomputed from their rows
 
 Exit codes: 0 sound, 1 a report that does not hold, 2 a set or configuration with faults.
 """
@@ -28,7 +28,7 @@ def validate(paths: tuple[Path, ...]) -> int:
         try:
             found = _check(path)
         except EvalError as error:
-            click.echo(str(error))
+            click.echo(f"{path}  {error}" if str(path) not in error.message else str(error))
             worst = max(worst, error.exit_code)
         else:
             click.echo(f"{path}  sound: {found}")
@@ -39,7 +39,10 @@ def validate(paths: tuple[Path, ...]) -> int:
 
 def _check(path: Path) -> str:
     from eval_core.console import count
+    from eval_core.errors import Misuse
 
+    if not path.exists() and path.suffix != ".json":
+        raise Misuse(f"{path}: no such file or folder", reason="file-missing")
     if path.is_dir():
         from eval_core.dataset import load
         from eval_core.definition import read_definition
@@ -47,8 +50,9 @@ def _check(path: Path) -> str:
         definition = read_definition(path)
         inline = definition is None or definition.corpus is None
         if not inline and any(source.type != "inline" for source in definition.corpus.source):  # type: ignore[union-attr]
-            raise click.UsageError(
-                f"{path}: its corpus comes from sources; eval-core measure rebuilds and checks it"
+            raise Misuse(
+                f"{path}: its corpus comes from sources; eval-core measure rebuilds and checks it",
+                reason="corpus-elsewhere",
             )
         dataset = load(path)
         judged = sum(map(len, dataset.judgements.values()))
@@ -56,6 +60,11 @@ def _check(path: Path) -> str:
             f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
             f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…"
         )
+    if path.name == "dataset.toml":
+        from eval_core.definition import read_definition
+
+        definition = read_definition(path.parent)
+        return f"definition of set {definition.name}" if definition else ""
     if path.suffix == ".toml":
         from eval_core.config import load_workspace
 

@@ -1,0 +1,108 @@
+"""A report out of measured rows: each query's ranks and measures, the counts, the summary, the digests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eval_core import metrics
+from eval_core.dataset import Query
+from eval_core.keys import Key
+from eval_core.plan import Plan
+from eval_core.report import (
+    Environment,
+    Health,
+    Ingest,
+    Judged,
+    Latency,
+    Report,
+    ReportRow,
+    SetFacts,
+    summarise,
+)
+from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
+
+
+def assemble(
+    made: Plan,
+    measured: Mapping[str, Row],
+    *,
+    run_id: str,
+    task: Key,
+    system: Key,
+    environment: Environment,
+    ingest: Ingest,
+    resumed: bool = False,
+    restarts: int = 0,
+    statements: Sequence[str] = (),
+) -> Report:
+    """Make the report of an arm's rows, `measured` by query id."""
+    rows = tuple(_row(made, query, measured[query.id]) for query in made.queries)
+    raw = list(measured.values())
+    counts = {
+        outcome: sum(row.outcome == outcome for row in raw)
+        for outcome in (SCORED, ERRORED, UNSCORED, UNSCORABLE)
+    }
+    return Report.sealed(
+        schema_="report-v1",
+        arm=made.name,
+        run_id=run_id,
+        task=task,
+        system=system,
+        dataset=SetFacts(
+            name=made.dataset.name,
+            version=made.dataset.definition.version,
+            documents=made.dataset.documents,
+            queries=len(made.queries),
+            headline=made.dataset.definition.headline,
+        ),
+        environment=environment,
+        index="built",
+        resumed=resumed,
+        repetitions=made.arm.repetitions,
+        health=Health(
+            scored=counts[SCORED],
+            errored=counts[ERRORED],
+            unscored=counts[UNSCORED],
+            unscorable=counts[UNSCORABLE],
+            duplicates=sum(row.duplicates for row in raw),
+            excess=sum(row.excess for row in raw),
+            restarts=restarts,
+            unstable=sum(not row.stable for row in raw),
+        ),
+        summary=summarise(rows, made.cutoffs),
+        latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),
+        ingest=ingest,
+        statements=tuple(statements),
+        rows=rows,
+    )
+
+
+def _latency(samples: list[float]) -> Latency | None:
+    if not samples:
+        return None
+    return Latency(
+        p50=metrics.percentile(samples, 0.50),
+        p95=metrics.percentile(samples, 0.95),
+        max=max(samples),
+        samples=len(samples),
+    )
+
+
+def _row(made: Plan, query: Query, row: Row) -> ReportRow:
+    grades = made.dataset.judgements.get(query.id, {})
+    ranks = metrics.judged_ranks(row.ids, grades)
+    judged = tuple(
+        Judged(id=name, grade=grade, rank=ranks.get(name)) for name, grade in sorted(grades.items())
+    )
+    scored = row.outcome == SCORED
+    return ReportRow(
+        id=query.id,
+        text=query.text,
+        meta=query.meaning(made.arm.filter_from),
+        outcome=row.outcome,
+        ids=tuple(row.ids[: made.cutoffs[-1]]) if scored else (),
+        judged=judged,
+        metrics=metrics.score([(j.grade, j.rank) for j in judged], made.cutoffs) if scored else {},
+        stable=row.stable,
+        detail=row.detail,
+    )

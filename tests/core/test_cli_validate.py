@@ -1,0 +1,94 @@
+"""`eval-core validate`: sets, reports and configurations, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_support import INLINE, Space, append
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_sound_inputs_are_said_to_be_sound(shelves: Space) -> None:
+    shelves.arm(backend="bm25")
+    assert shelves.core("measure").code == 0
+    done = shelves.core("validate", "set", "set/dataset.toml", "eval.toml", ".eval/reports/arm.json")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("set  sound: 8 documents, 6 queries, 6 judgements, corpus sha256 ")
+    assert lines[1:3] == ["set/dataset.toml  sound: definition of set things", "eval.toml  sound: 1 arm"]
+    assert lines[3].startswith(".eval/reports/arm.json  sound: arm arm, 6 queries scored, run 20")
+
+
+def test_a_plain_beir_folder_is_validated_as_it_is(
+    shared_data: Callable[[str], Path], shelves: Space
+) -> None:
+    done = shelves.core("validate", shared_data("beir/med"))
+    assert done.code == 0
+    assert "sound: 1,033 documents, 30 queries, 696 judgements" in done.out
+
+
+@pytest.mark.parametrize(
+    ("damage", "path", "code", "told"),
+    [
+        (
+            lambda root: append(root / "set/qrels/test.tsv", "q1\td9\t1\nq1\td2\tx\n"),
+            "set",
+            2,
+            [
+                "set/qrels/test.tsv:9  grade 'x' should be a whole number of at least 0",
+                "set/qrels/test.tsv:8  judges document 'd9', which is not in the corpus",
+                "2 faults; nothing was measured.",
+            ],
+        ),
+        (
+            lambda root: append(root / "eval.toml", "limt = 1\n"),
+            "eval.toml",
+            2,
+            ["eval.toml:5  unknown key arms.arm.limt; did you mean 'limit'?"],
+        ),
+        (
+            lambda root: (root / ".eval/reports/arm.json").write_bytes(b"{"),
+            ".eval/reports/arm.json",
+            1,
+            [".eval/reports/arm.json: is not whole JSON"],
+        ),
+        (
+            lambda root: (root / ".eval/reports/arm.json").unlink(),
+            ".eval/reports/arm.json",
+            1,
+            [".eval/reports/arm.json: no such report"],
+        ),
+        (lambda root: shutil.rmtree(root / "set"), "set", 2, ["set: no such file or folder"]),
+        (
+            lambda root: (root / "set/dataset.toml").write_text('name = "n"\nlimt = 1\n'),
+            "set/dataset.toml",
+            2,
+            ["set/dataset.toml:2  unknown key limt; did you mean 'limit'?"],
+        ),
+        (
+            lambda root: (root / "set/dataset.toml").write_text(
+                INLINE.replace("inline", "dir") + 'path = "p"\n'
+            ),
+            "set",
+            2,
+            ["set: its corpus comes from sources; eval-core measure rebuilds and checks it"],
+        ),
+    ],
+)
+def test_everything_that_is_wrong_is_said_and_the_others_are_read_too(
+    shelves: Space, damage: Callable[[Path], Any], path: str, code: int, told: list[str]
+) -> None:
+    shelves.arm(backend="bm25")
+    assert shelves.core("measure").code == 0
+    damage(shelves.root)
+    shutil.copytree(ROOT / "datasets" / "memory", shelves.root / "memory")
+    done = shelves.core("validate", path, "memory")
+    assert done.code == code
+    for line in told:
+        assert line in done.out
+    assert "memory  sound: 50 documents" in done.out

@@ -1,0 +1,104 @@
+"""eval.toml: the arms of a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_core.config import load_workspace
+from eval_core.errors import Faults, Misuse
+
+ARMS = """
+[arms.fast]
+dataset = "sets/a"
+backend = "bm25"
+
+[arms."slow.one"]
+dataset = "sets/a"
+backend = "bm25"
+options = { k1 = 1.2 }
+lane = "owner"
+"""
+
+
+def write(folder: Path, text: str = ARMS) -> Path:
+    path = folder / "eval.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_datasets_and_output_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    workspace = load_workspace(write(tmp_path))
+    assert workspace.root == tmp_path
+    assert workspace.dataset_folder(workspace.arms["fast"]) == tmp_path / "sets/a"
+    assert workspace.output("reports") == tmp_path / ".eval" / "reports"
+
+
+def test_there_are_several_arms_over_one_set(tmp_path: Path) -> None:
+    """K1: each is its own configuration."""
+    assert list(load_workspace(write(tmp_path)).arms) == ["fast", "slow.one"]
+
+
+@pytest.mark.parametrize(
+    ("names", "lane", "expected"),
+    [
+        ((), "pull-request", ["fast"]),
+        ((), "owner", ["slow.one"]),
+        ((), None, ["fast", "slow.one"]),
+        (("slow.one",), "pull-request", ["slow.one"]),  # asked for by name
+        (("slow.one", "fast"), "pull-request", ["fast", "slow.one"]),  # in the file's order
+        (("fast", "fast"), None, ["fast"]),
+    ],
+)
+def test_arms_are_chosen_by_name_or_by_lane(
+    tmp_path: Path, names: tuple[str, ...], lane: str | None, expected: list[str]
+) -> None:
+    """What runs only on the owner's demand stays out of the pull request's lane."""
+    assert list(load_workspace(write(tmp_path)).chosen(names, lane)) == expected
+
+
+def test_an_unknown_arm_is_told_with_the_nearest(tmp_path: Path) -> None:
+    workspace = load_workspace(write(tmp_path))
+    with pytest.raises(Misuse) as caught:
+        workspace.chosen(("fsat",))
+    assert (
+        str(caught.value) == f"{workspace.path}: no arm 'fsat'; did you mean 'fast'?  (arms: fast, slow.one)"
+    )
+
+
+def test_a_missing_file_says_where_to_run(tmp_path: Path) -> None:
+    with pytest.raises(
+        Misuse, match=r"no such file; run in the folder that holds eval\.toml, or say --config FILE"
+    ):
+        load_workspace(tmp_path / "eval.toml")
+
+
+@pytest.mark.parametrize("name", ["Upper", "-a", "a b", "a/b", "..", "é", "a\\n", ""])
+def test_a_name_that_is_no_file_name_is_a_fault(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, f'\n[arms."{name}"]\ndataset = "d"\nbackend = "b"\n')
+    with pytest.raises(Faults) as caught:
+        load_workspace(path)
+    assert "a name is lower-case letters, digits, . _ -" in str(caught.value)
+
+
+def test_cutoffs_past_the_limit_are_a_fault(tmp_path: Path) -> None:
+    path = write(tmp_path, '[arms.a]\ndataset = "d"\nbackend = "b"\nlimit = 5\ncutoffs = [1, 10]\n')
+    with pytest.raises(Faults) as caught:
+        load_workspace(path)
+    assert f"{path}:1  arms.a: cut-off 10 is past the limit 5; raise limit or drop it" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [(("fast",), 2), (("fast", "backend"), 4), (("slow.one",), 6), (("slow.one", "options", "k1"), 9)],
+)
+def test_a_key_of_an_arm_is_found_in_the_file(tmp_path: Path, keys: tuple[str, ...], line: int) -> None:
+    workspace = load_workspace(write(tmp_path))
+    assert workspace.where(*keys) == f"{workspace.path}:{line}"
+
+
+def test_a_workspace_that_stands_in_no_file_has_no_lines(tmp_path: Path) -> None:
+    workspace = load_workspace(write(tmp_path))
+    workspace.path.unlink()
+    assert workspace.where("fast", "backend") == str(workspace.path)

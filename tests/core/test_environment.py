@@ -1,0 +1,138 @@
+"""Where and when a run was made, and what a terminal shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eval_core.console import clip, count, paint, table, width
+from eval_core.environment import environment_class, new_run_id, observe
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither CI nor a class of one's own."""
+    for name in (
+        "CI",
+        "EVAL_ENV_CLASS",
+        "GITHUB_RUN_ID",
+        "CI_PIPELINE_ID",
+        "CI_JOB_ID",
+        "BUILD_ID",
+        "NO_COLOR",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("ci", "named", "expected"),
+    [
+        (None, None, "local"),
+        ("true", None, "ci"),
+        ("1", None, "ci"),
+        ("", None, "local"),
+        ("false", None, "local"),
+        ("0", None, "local"),
+        ("No", None, "local"),
+        ("true", "bench-box", "bench-box"),
+        ("true", "  ", "ci"),
+    ],
+)
+def test_the_class_of_an_environment(
+    monkeypatch: pytest.MonkeyPatch, ci: str | None, named: str | None, expected: str
+) -> None:
+    """A number measured where the gate will not run is not eligible: the report says where."""
+    if ci is not None:
+        monkeypatch.setenv("CI", ci)
+    if named is not None:
+        monkeypatch.setenv("EVAL_ENV_CLASS", named)
+    assert environment_class() == expected
+
+
+def test_run_ids_are_distinct_and_sort_by_time() -> None:
+    found = [new_run_id() for _ in range(50)]
+    assert len(set(found)) == 50
+    assert all(re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{8}", name) for name in found)
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.invalid"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, env=environment)
+
+
+def test_the_commit_and_whether_it_is_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (observe(tmp_path).commit, observe(tmp_path).dirty) == (None, None)
+    git(tmp_path, "init", "-q")
+    assert observe(tmp_path).commit is None  # no commit yet
+    (tmp_path / "file").write_text("one")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-qm", "one")
+    found = observe(tmp_path)
+    assert re.fullmatch("[0-9a-f]{40}", found.commit or "")
+    assert found.dirty is False
+    (tmp_path / "new").write_text("")
+    assert observe(tmp_path).dirty is True
+    # A hook's GIT_DIR points elsewhere than the work tree that is measured.
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert observe(tmp_path).commit == found.commit
+
+
+def test_without_git_a_run_is_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("BUILD_ID", "77")
+    found = observe(tmp_path)
+    assert (found.commit, found.dirty, found.ci_run, found.process) == (None, None, "77", os.getpid())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", found.started)
+
+
+# --------------------------------------------------------------------------------------------- console
+
+
+def test_columns_are_as_wide_as_what_a_terminal_shows() -> None:
+    rows = [("a", "1"), ("日本", "22"), ("e\u0301", "333"), (paint("b", "red"), "4")]
+    lines = table(rows, right=[1]).splitlines()
+    assert {width(line) for line in lines} == {1 + 4 + 2 + 3}
+    assert table([]) == ""
+    assert table([("a", ""), ("b",)]) == " a\n b"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("日本語", 5, "日本…"),
+        ("a\x1b[31mb\n", 20, "a\\x1b[31mb\\n"),
+        ("\u202eabc", 20, "\\u202eabc"),
+        ("", 3, ""),
+    ],
+)
+def test_a_text_from_elsewhere_is_cut_and_can_do_nothing_to_the_terminal(
+    text: str, columns: int, expected: str
+) -> None:
+    assert clip(text, columns) == expected
+
+
+def test_colour_is_left_out_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paint("no", "red") != "no"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert paint("no", "red") == "no"
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "expected"),
+    [
+        (1, ("query", "queries"), "1 query"),
+        (0, ("query", "queries"), "0 queries"),
+        (1234, ("arm",), "1,234 arms"),
+    ],
+)
+def test_counts_are_words(number: int, words: tuple[str, ...], expected: str) -> None:
+    assert count(number, *words) == expected
