@@ -10,9 +10,12 @@ from pydantic import BaseModel
 
 from eval_core.config import EvalFile
 from eval_core.definition import Definition
+from eval_core.inspection import Inspection
+from eval_core.limits import Limits, Saturation
 from eval_core.measurement import Measurement
 from eval_core.reconstruct.lock import Lock
 from eval_core.report import Report
+from eval_gate.guard import GuardVerdict
 from eval_gate.policy import Budgets, Floors
 from eval_gate.proposal import BaselineProposal, Proposal
 from eval_gate.verdict import Verdict
@@ -23,6 +26,9 @@ MODELS: dict[str, type[BaseModel]] = {
     "dataset": Definition,
     "eval": EvalFile,
     "lock-v1": Lock,
+    "limits-v1": Limits,
+    "saturation-v1": Saturation,
+    "inspection-v1": Inspection,
     "measurement-v1": Measurement,
     "report-v1": Report,
     "floors-v1": Floors,
@@ -30,6 +36,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "proposal-v1": Proposal,
     "baseline-proposal-v1": BaselineProposal,
     "verdict-v1": Verdict,
+    "guard-v1": GuardVerdict,
 }
 
 

@@ -58,9 +58,10 @@ def test_the_table_has_a_line_an_arm_and_says_what_comes_next(shelves: Space) ->
     ]
     assert re.fullmatch(r" things +one +6 +1\.000 +1\.000 +1\.000 +1\.000 +[0-9.]+ +ok", lines[3])
     assert re.fullmatch(r" things +two +6 +1\.000 .* ok", lines[4])
+    assert re.fullmatch(r" things: queries share [0-9]+% of their words with their targets\.", lines.pop(8))
     assert lines[6:9] == [
         "2 arms measured; reports in .eval/reports.",
-        "One query of things is 16.7 points.",
+        " things: one query is 16.7 points; a difference of fewer than six can be chance.",
         "Next: measure once more, in another run; then eval-gate floor (one run is no floor)",
     ]
     assert max(map(len, lines)) <= 100

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pydantic import JsonValue
+
 from eval_core import metrics
 from eval_core.dataset import Query
 from eval_core.keys import Key
+from eval_core.limits import Saturation
 from eval_core.plan import Plan
 from eval_core.report import (
     Environment,
@@ -72,9 +75,20 @@ def assemble(
         summary=summarise(rows, made.cutoffs),
         latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),
         ingest=ingest,
+        limits=made.limits.model_dump(mode="json") if made.limits else None,
+        saturation=_saturation(made.dataset.definition.headline, rows),
         statements=tuple(statements),
         rows=rows,
     )
+
+
+def _saturation(headline: str, rows: Sequence[ReportRow]) -> dict[str, JsonValue] | None:
+    values = [row.metrics[headline] for row in rows if headline in row.metrics]
+    if not values:
+        return None
+    room = (1 - metrics.mean(values)) * 100
+    whole = sum(value == 1 for value in values) / len(values)
+    return Saturation(metric=headline, headroom_points=room, whole=whole).model_dump(mode="json")
 
 
 def _latency(samples: list[float]) -> Latency | None:

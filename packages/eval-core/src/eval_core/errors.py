@@ -11,9 +11,8 @@ CouldNot      3  could not: source absent, backend or service failed, rows error
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class EvalError(Exception):
@@ -52,8 +51,7 @@ class CouldNot(EvalError):
     exit_code = 3
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(NamedTuple):
     """One thing wrong with an input file: where (`file` or `file:line`) and what, with the mend."""
 
     where: str
@@ -77,5 +75,7 @@ class Faults(Misuse):
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the closest known name, or an empty string."""
+    import difflib
+
     close = difflib.get_close_matches(given, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
@@ -57,8 +56,7 @@ class Key(BaseModel):
         return cls(parts=table, sha256=digest(table))
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """A part that differs. `None` where a side does not have it."""
 
     part: str

@@ -108,6 +108,10 @@ def measure(
                 if progress is not None:
                     progress(steps, total)
     statements = [f"{len(partitions)} indexes, one a scope"] if len(partitions) > 1 else []
+    if made.limits is None:
+        statements.append(
+            "the limits of the set were not measured: its corpus is too large to be scanned for them"
+        )
     if partial.resumed:
         statements.insert(0, "resumed after an interruption: whole, and no evidence for a floor")
     report = assemble(

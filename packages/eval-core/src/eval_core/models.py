@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tomllib
-import types
-import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from eval_core.errors import Fault, Faults, Misuse, did_you_mean
+from eval_core.errors import Fault, Faults, Misuse
 from eval_core.files import read_text
 
 #: Names of sets, arms and sources: they become file names.
@@ -50,18 +47,21 @@ def parse_toml(text: str, model: type[Model], path: Path, what: str) -> Model:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
-    endless = [
-        Fault(at_line(path, text, keys), f"{_dotted(keys)} = {number!r}: should be a finite number")
-        for keys, number in _endless(table)
-    ]
-    if endless:
-        raise Faults(endless)
+    if endless := list(_endless(table)):
+        from eval_core.complaints import dotted_name
+
+        raise Faults(
+            Fault(at_line(path, text, keys), f"{dotted_name(keys)} = {number!r}: should be a finite number")
+            for keys, number in endless
+        )
     try:
         # Through JSON, since only there do strict models take arrays for tuples; a TOML date becomes a text.
         return model.model_validate_json(json.dumps(table, default=str))
     except ValidationError as error:
+        from eval_core.complaints import describe, keys_of
+
         raise Faults(
-            Fault(at_line(path, text, _keys(detail["loc"], model)), describe(detail, model))
+            Fault(at_line(path, text, keys_of(detail["loc"], model)), describe(detail, model))
             for detail in error.errors(include_url=False, include_context=False)
         ) from error
 
@@ -80,165 +80,7 @@ def _endless(value: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
     """`path:line` of a key in a TOML text, or of the nearest table around it; the path alone where nothing fits."""
-    number = _line(text, list(keys))
+    from eval_core.complaints import line_of
+
+    number = line_of(text, list(keys))
     return f"{path}:{number}" if number else str(path)
-
-
-def describe(detail: Any, model: type[BaseModel]) -> str:
-    """One validation error in words: key, value with `!r`, and the mend."""
-    dotted = _dotted(_keys(detail["loc"], model))
-    kind, given = detail["type"], detail["input"]
-    if kind == "extra_forbidden":
-        known = _known(detail["loc"][:-1], model)
-        listed = f"  (known: {', '.join(known)})" if known else ""
-        return f"unknown key {dotted}{did_you_mean(str(detail['loc'][-1]), known)}{listed}"
-    if kind == "missing":
-        return f"{dotted} is missing"
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = [tag for place in _at(detail["loc"], model) if _is_model(place) and (tag := _tag(place))]
-        written = given.get("type") if isinstance(given, dict) else given
-        if kind == "union_tag_not_found" or not isinstance(written, str):
-            return f"{dotted} has no type; give one of {', '.join(tags)}"
-        return f"{dotted}.type = {written!r}: no such type{did_you_mean(written, tags)}  (known: {', '.join(tags)})"
-    message = detail["msg"].removeprefix("Value error, ")
-    shown = repr(given)
-    shown = shown if len(shown) <= 60 else shown[:57] + "…"
-    if kind == "value_error":
-        return f"{dotted + ': ' if dotted else ''}{message}"
-    if kind == "string_pattern_mismatch":
-        return f"{dotted} = {shown}: should match {message.split('pattern', 1)[-1].strip()}"
-    wanted = message.partition(" should ")[2]
-    return f"{dotted} = {shown}: {'should ' + wanted if wanted else message}"
-
-
-def first_fault(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first validation error in words, for a file of which one fault is enough to refuse it."""
-    details = error.errors(include_url=False, include_context=False)
-    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    return describe(details[0], model) + more
-
-
-def _dotted(keys: Iterable[str]) -> str:
-    out = ""
-    for key in keys:
-        if key.startswith("["):
-            out += key
-        else:
-            shown = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else f'"{key}"'
-            out += f".{shown}" if out else shown
-    return out
-
-
-def _keys(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    """The location without the tags of unions, list places as `[2]`."""
-    keys: list[str] = []
-    here: list[Any] = [model]
-    for part in loc:
-        if isinstance(part, int):
-            keys.append(f"[{part}]")
-            here = [inner for place in here for inner in _items(place)]
-            continue
-        tagged = [place for place in here if _is_model(place) and _tag(place) == part]
-        if len(here) > 1 and tagged:
-            here = tagged
-            continue
-        keys.append(part)
-        here = [inner for place in here for inner in _member(place, part)]
-    return keys
-
-
-def _known(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    names: list[str] = []
-    for place in _at(loc, model):
-        if _is_model(place):
-            names += [field.alias or name for name, field in place.model_fields.items()]
-    return names
-
-
-def _at(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[Any]:
-    """The types that stand at a location of the model."""
-    here: list[Any] = [model]
-    for part in loc:
-        if isinstance(part, int):
-            here = [inner for place in here for inner in _items(place)]
-        elif len(here) > 1 and any(_is_model(place) and _tag(place) == part for place in here):
-            here = [place for place in here if _is_model(place) and _tag(place) == part]
-        else:
-            here = [inner for place in here for inner in _member(place, part)]
-    return here
-
-
-def _is_model(place: Any) -> bool:
-    return isinstance(place, type) and issubclass(place, BaseModel)
-
-
-def _tag(place: type[BaseModel]) -> str | None:
-    field = place.model_fields.get("type")
-    values = typing.get_args(field.annotation) if field is not None else ()
-    return values[0] if values else None
-
-
-def _unwrap(annotation: Any) -> list[Any]:
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return _unwrap(typing.get_args(annotation)[0])
-    if origin in (typing.Union, types.UnionType):
-        return [inner for part in typing.get_args(annotation) for inner in _unwrap(part)]
-    return [annotation]
-
-
-def _member(place: Any, key: str) -> list[Any]:
-    if _is_model(place):
-        for name, field in place.model_fields.items():
-            if key in (name, field.alias):
-                return _unwrap(field.annotation)
-        return []
-    if typing.get_origin(place) is dict:
-        return _unwrap(typing.get_args(place)[1])
-    return []
-
-
-def _items(place: Any) -> list[Any]:
-    if typing.get_origin(place) in (list, tuple):
-        return _unwrap(typing.get_args(place)[0])
-    return []
-
-
-_HEADER = re.compile(r"^\s*\[(\[?)(.+?)\]{1,2}\s*(#.*)?$")
-_KEY = re.compile(
-    r"""^\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
-)
-_PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
-
-
-def _split(dotted: str) -> list[str]:
-    return [a or b or c for a, b, c in _PART.findall(dotted)]
-
-
-def _line(text: str, keys: list[str]) -> int | None:
-    """The line of the longest written prefix of `keys` in TOML text: the key itself, else its table's header.
-
-    A reading of headers and `key =` lines, good enough to point at; multi-line texts could mislead it by a line.
-    """
-    best: tuple[int, int] | None = None
-    table: list[str] = []
-    counts: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        if header:
-            table = _split(header[2])
-            if header[1]:
-                place = counts[header[2]] = counts.get(header[2], -1) + 1
-                table = [*table, f"[{place}]"]
-            found = table
-        elif written := _KEY.match(line):
-            found = [*table, *_split(written[1])]
-        else:
-            continue
-        common = len(found) if keys[: len(found)] == found else 0
-        if found[: len(keys)] == keys:
-            # `options.k1 = 2` writes a part of `options`, and points at it as well as anything.
-            common = len(keys)
-        if common and (best is None or common > best[0]):
-            best = (common, number)
-    return best[1] if best else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +20,12 @@ from eval_core.definition import Definition, check_cutoffs, read_definition
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
 from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
+from eval_core.limits import Limits
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
+from eval_core.scan import scan
+
+#: A larger corpus is not scanned for the limits of its set: that would cost more than indexing it.
+SCANNED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,7 @@ class Plan:
     limit: int
     cutoffs: tuple[int, ...]
     recipe: str
+    limits: Limits | None = None
 
     def filter_for(self, query: Query) -> dict[str, str] | None:
         """The filter that goes with a query: its own values of the arm's `filter_from` keys."""
@@ -246,6 +253,7 @@ def prepare(
             with faults:
                 corpora[folder] = _corpus(workspace, folder, definition, chosen, told)
         loaded: dict[tuple[Path, str | None, tuple[str, ...]], Dataset] = {}
+        scanned: dict[object, Limits | None] = {}
         plans: list[Plan] = []
         for name, arm in arms.items():
             folder = workspace.dataset_folder(arm)
@@ -256,7 +264,11 @@ def prepare(
             with faults.of(workspace, name):
                 if key not in loaded:
                     loaded[key] = load(folder, split=arm.split, corpus=corpus, keys=arm.filter_from)
-                plans.append(plan(workspace, name, arm, loaded[key], recipe))
+                made = plan(workspace, name, arm, loaded[key], recipe)
+                asked = (key, tuple(query.id for query in made.queries))
+                if asked not in scanned:
+                    scanned[asked] = _limits(made)
+                plans.append(dataclasses.replace(made, limits=scanned[asked]))
     except CouldNot as error:
         # What can be mended here comes before what is missing elsewhere.
         if faults.found:
@@ -265,6 +277,14 @@ def prepare(
     if faults.found:
         raise Faults(faults.found, consequence=CONSEQUENCE)
     return plans
+
+
+def _limits(made: Plan) -> Limits | None:
+    """The limits of what is asked, unless the corpus is too large to be scanned for them."""
+    if made.dataset.corpus.path.stat().st_size > SCANNED_BYTES:
+        return None
+    asked = [(query.id, query.text, query.metadata) for query in made.queries]
+    return scan(made.dataset.corpus, asked, made.dataset.judgements)
 
 
 def _corpus(

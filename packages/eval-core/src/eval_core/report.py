@@ -20,7 +20,7 @@ from eval_core import metrics
 from eval_core.errors import Refused
 from eval_core.files import atomic
 from eval_core.keys import Key
-from eval_core.models import Closed, first_fault
+from eval_core.models import Closed
 from eval_core.report_check import (
     check_digests,
     check_rows,
@@ -159,6 +159,13 @@ class Report(Closed):
     summary: Summary
     latency: Latency | None = None
     ingest: Ingest | None = None
+    # Tables here and models in eval_core.limits: the gate never reads them, and its start-up is a feature.
+    limits: dict[str, JsonValue] | None = Field(
+        default=None, description="What the set's numbers cannot show (limits-v1); null: not measured."
+    )
+    saturation: dict[str, JsonValue] | None = Field(
+        default=None, description="The room that the arm leaves to a better one (saturation-v1)."
+    )
     statements: tuple[str, ...] = ()
     digests: Digests
     rows: tuple[ReportRow, ...]
@@ -298,6 +305,8 @@ def _told(raw: bytes, error: ValidationError) -> str:
     if detail["type"] == "json_invalid":
         where = detail["msg"].removeprefix("Invalid JSON: ")
         return f"is not whole JSON: {where}; measure again"
+    from eval_core.complaints import first_fault
+
     return first_fault(error, Report)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
@@ -44,6 +45,8 @@ def run_digest(report: Report) -> str:
         "environment": report.environment.model_dump(mode="json", by_alias=True),
         "health": report.health.model_dump(mode="json"),
         "statements": report.statements,
+        "limits": report.limits,
+        "saturation": report.saturation,
     }
     # A rank of a document of grade 0 leaves no trace in a measure, so it is held here.
     rows = [(row.id, row.stable, row.detail, [judged.rank for judged in row.judged]) for row in report.rows]
@@ -66,10 +69,12 @@ def run_digest_of(table: Mapping[str, Any]) -> str:
 
 def _run_digest(table: Mapping[str, Any], rows: list[tuple[str, bool, str, list[int | None]]]) -> str:
     names = ("arm", "run_id", "dataset", "index", "resumed", "repetitions", "health", "statements")
+    # 1 and 1.0 are one number in JSON, and tables are kept as they were written.
+    limits = json.loads(json.dumps([table.get("limits"), table.get("saturation")]), parse_int=float)
     environment = {
         name: value for name, value in table["environment"].items() if name not in ("process", "host")
     }
-    return digest([[table[name] for name in names], environment, sorted(rows, key=itemgetter(0))])
+    return digest([[table[name] for name in names], limits, environment, sorted(rows, key=itemgetter(0))])
 
 
 def check_rows(report: Report) -> None:

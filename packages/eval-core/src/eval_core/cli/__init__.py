@@ -14,6 +14,7 @@ Examples:
   eval-core measure                     every arm of eval.toml, one table
   eval-core measure memory-bm25         one arm by name
   eval-core reconstruct datasets/code   rebuild a corpus from its pinned sources
+  eval-core inspect datasets/memory     what a set is made of, and what it cannot show
   eval-core validate datasets/memory    all that is wrong with a set, with file and line
 
 Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
@@ -28,6 +29,10 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "Rebuild corpora from their pinned sources.",
         ),
         "measure": ("eval_core.cli.measure:measure", "Measure arms and write a run and a report for each."),
+        "inspect": (
+            "eval_core.cli.inspect:inspect",
+            "Say what a set is made of and what its numbers cannot show.",
+        ),
         "validate": (
             "eval_core.cli.validate:validate",
             "Say all that is wrong with a set, a report or eval.toml.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -178,13 +179,30 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
         click.echo()
         for report in reports:
             _details(report)
-        sizes = {report.dataset.name: report.n for report in reports if report.n}
-        steps = "; ".join(f"one query of {name} is {100 / n:.1f} points" for name, n in sizes.items())
         click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
-        if steps:
-            click.echo(f"{steps[0].upper()}{steps[1:]}.")
+        for line in _limits(reports):
+            click.echo(line)
     if not notes:
         click.echo(_next(workspace, reports))
+
+
+def _limits(reports: list[Report]) -> Iterator[str]:
+    """What the numbers of each set cannot show, in a line or two."""
+    from eval_core.limits import Limits
+
+    for name, report in {report.dataset.name: report for report in reports if report.n}.items():
+        if report.limits is None:
+            yield f" {name}: one query is {100 / report.n:.1f} points."
+            continue
+        limits = Limits.model_validate_json(json.dumps(report.limits))
+        step = f"{limits.one_query_points:.1f} points"
+        yield f" {name}: one query is {step}; a difference of fewer than six can be chance."
+        yield f" {name}: queries share {limits.overlap.mean:.0%} of their words with their targets."
+        if limits.leaks or limits.near_duplicates:
+            yield (
+                f" {name}: {limits.leaks} queries stand word for word in a document; {limits.near_duplicates} judged "
+                "documents have an unjudged near-duplicate: see limits in the report."
+            )
 
 
 _DEEP = ("recall", "ndcg")

@@ -1,0 +1,61 @@
+"""The limits of a set and the room that an arm leaves, as a report carries them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from eval_core.models import Closed
+
+
+class Overlap(Closed):
+    """Share of a query's distinct words that stand in its relevant documents, the best of them."""
+
+    mean: float = Field(ge=0, le=1)
+    whole: float = Field(
+        ge=0, le=1, description="Share of queries all of whose words stand in one relevant document."
+    )
+    none: float = Field(
+        ge=0, le=1, description="Share of queries that share no word with any relevant document."
+    )
+
+
+class NearDuplicate(Closed):
+    """A judged document and an unjudged one that is nearly the same text."""
+
+    query: str
+    judged: str
+    unjudged: str
+
+
+class Saturation(Closed):
+    """How much room an arm leaves to a better one."""
+
+    metric: str
+    headroom_points: float = Field(ge=0, description="From its mean to 1, in points.")
+    whole: float = Field(ge=0, le=1, description="Share of queries that cannot score higher.")
+
+
+class Limits(Closed):
+    """The limits of a set, measured from its texts and labels alone."""
+
+    queries: int = Field(ge=0, description="Queries with a positive judgement.")
+    one_query_points: float = Field(
+        ge=0, description="What one query, wholly lost, moves a mean by, in points."
+    )
+    smallest_change_points: float = Field(
+        ge=0, description="Six queries wholly lost: fewer can differ by chance (two-sided sign test, 5%)."
+    )
+    overlap: Overlap
+    overlap_by: dict[str, Overlap] = Field(
+        default={}, description="By category and by source, as `category=…`."
+    )
+    sources: dict[str, int] = Field(default={}, description="Queries by `source`.")
+    categories: dict[str, int] = Field(default={}, description="Queries by `category`.")
+    leaks: int = Field(
+        ge=0, description="Queries of four words or more that stand word for word in a document."
+    )
+    leaked: tuple[str, ...] = ()
+    near_duplicates: int = Field(
+        ge=0, description="Judged documents with a near-duplicate that is not judged."
+    )
+    near_duplicate_pairs: tuple[NearDuplicate, ...] = ()
