@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from eval_core.errors import Refused
 from eval_core.report import Report, read_report
@@ -45,20 +43,3 @@ def change(report: Report, path: Path) -> BaselineChange:
         run_id=report.run_id,
         values={name: (before.get(name), after[name]) for name in headline(report)},
     )
-
-
-def budgets_text(path: Path, arms: Iterable[str], p95_ms: float) -> str:
-    """The text of a budgets file with the budget put in for the arms, the rest as it stands."""
-    import tomlkit
-
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    document = tomlkit.parse(text)
-    document["schema"] = "budgets-v1"
-    if "arms" not in document:
-        document["arms"] = tomlkit.table(is_super_table=True)
-    table: Any = document["arms"]
-    for name in arms:
-        if name not in table:
-            table[name] = tomlkit.table()
-        table[name]["p95_ms"] = p95_ms
-    return tomlkit.dumps(document)

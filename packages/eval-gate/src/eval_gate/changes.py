@@ -14,7 +14,7 @@ _PLAIN = ("limit", "split", "kind", "filter", "scale", "metrics")
 def told(difference: Difference, report: Report, baseline: Report | None) -> str:
     """Say how a part of the task differs, by name where the baseline's rows tell; empty where nothing does."""
     if difference.part in _PLAIN:
-        return f": {difference.theirs!r} now, {difference.ours!r} in the floors"
+        return f": {_short(difference.theirs)} now, {_short(difference.ours)} in the floors"
     if baseline is None:
         return ""
     before = {row.id: row for row in baseline.rows}
@@ -36,6 +36,11 @@ def told(difference: Difference, report: Report, baseline: Report | None) -> str
                 f" ({report.dataset.documents} documents now, {baseline.dataset.documents} in the baseline)"
             )
     return ""
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _listed(names: list[str]) -> str:

@@ -1,16 +1,15 @@
-"""Floors out of measured runs: which runs are evidence, how far below them a floor lies, and the file of it."""
+"""Floors out of measured runs: which runs are evidence, and how far below them a floor lies."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-import eval_gate
 from eval_core import metrics
 from eval_core.errors import Misuse, Refused, did_you_mean
-from eval_core.keys import SYSTEM_PARTS, differences
+from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, differences
 from eval_core.report import Report
 from eval_gate.judge import headline
 from eval_gate.policy import SETTLED_RUNS, ArmFloors, Evidence, Floor, derive_floor
@@ -18,9 +17,17 @@ from eval_gate.policy import SETTLED_RUNS, ArmFloors, Evidence, Floor, derive_fl
 #: Misses between the worst evidence and the floor, until enough runs exist to measure how much they differ.
 MARGIN = 2
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
-def eligible(arm: str, reports: Iterable[Report]) -> list[Report]:
+
+def eligible(arm: str, reports: Iterable[Report], drifts: float | None = None) -> list[Report]:
     """The runs that may carry a floor, oldest first.
+
+    Args:
+        arm: its name.
+        reports: runs of it; the same run twice counts once.
+        drifts: for a corpus whose sources move, the share by which the number of documents may differ from the newest
+            run's. The corpus digest may then differ, and nothing else.
 
     Raises:
         Refused: fewer than two distinct runs, a run that is not whole, or runs that did not measure the same thing.
@@ -35,39 +42,83 @@ def eligible(arm: str, reports: Iterable[Report]) -> list[Report]:
             reason="one-run" if found else "no-run",
             remedy=f"Measure in another run, then try again:  eval-core measure {arm}",
         )
-    first = found[0]
     for report in found:
-        who = f"{arm}: run {report.run_id}"
-        if not report.health.ok:
+        problem = unfit(report) or unlike(report, found[-1], drifts)
+        if problem is not None:
             raise Refused(
-                f"{who} has {report.health.errored} errored and {report.health.unscored} unscored rows",
-                reason="evidence-errored",
-            )
-        if report.resumed:
-            raise Refused(
-                f"{who} was resumed after an interruption, so it is no evidence", reason="evidence-resumed"
-            )
-        if report.index != "built":
-            raise Refused(f"{who} took its index from a cache", reason="evidence-cached")
-        for key, order in (("task", None), ("system", SYSTEM_PARTS)):
-            ours, theirs = getattr(first, key).parts, getattr(report, key).parts
-            parts = [
-                d.part for d in (differences(ours, theirs, order) if order else differences(ours, theirs))
-            ]
-            if parts:
-                raise Refused(
-                    f"{who} measured another {key} than {first.run_id} ({', '.join(parts)} differ)",
-                    reason=f"evidence-{key}-differs",
-                    remedy="Measure the present state at least twice, or name the runs with --evidence.",
-                )
-        if report.environment.class_ != first.environment.class_:
-            raise Refused(
-                f"{who} was measured in class {report.environment.class_!r}, and {first.run_id} in "
-                f"{first.environment.class_!r}",
-                reason="evidence-class-differs",
-                remedy="A floor stands on runs of one kind of place: the one where the gate will run.",
+                f"{arm}: run {report.run_id!r} {problem.message}",
+                reason=problem.reason,
+                remedy=problem.remedy,
             )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a run is no evidence: a sentence that goes on from "run ID", and its reason code."""
+
+    message: str
+    reason: str
+    remedy: str | None = None
+
+
+def unfit(report: Report) -> Problem | None:
+    """What keeps a run from being evidence, whatever it is compared with."""
+    health = report.health
+    if not _RUN_ID.fullmatch(report.run_id):
+        # It becomes a file's name below policy/evidence.
+        return Problem("has an id that no measuring gives", "run-id-malformed")
+    if health.errored or health.unscored:
+        return Problem(
+            f"has {health.errored} errored and {health.unscored} unscored rows",
+            "evidence-errored",
+            f"Mend the backend and measure again:  eval-core measure {report.arm}",
+        )
+    if not health.scored:
+        return Problem(
+            "scored no query", "evidence-errored", "Give the set queries that the backend can answer."
+        )
+    if report.resumed:
+        return Problem(
+            "was resumed after an interruption, so it is no evidence",
+            "evidence-resumed",
+            f"Measure it in one go:  eval-core measure {report.arm}",
+        )
+    if report.index != "built":
+        return Problem(
+            "took its index from a cache", "evidence-cached", "Measure with an index built in the run."
+        )
+    return None
+
+
+def unlike(report: Report, newest: Report, drifts: float | None = None) -> Problem | None:
+    """What keeps a run from standing beside the newest one: another task, system, class, or too far a drift."""
+    exempt = {"corpus"} if drifts is not None else set()
+    for key, order in (("task", TASK_PARTS), ("system", SYSTEM_PARTS)):
+        ours, theirs = getattr(newest, key).parts, getattr(report, key).parts
+        parts = [d.part for d in differences(ours, theirs, order) if key != "task" or d.part not in exempt]
+        if parts:
+            return Problem(
+                f"measured another {key} than {newest.run_id!r} ({', '.join(parts)} differ)",
+                f"evidence-{key}-differs",
+                "Measure the present state at least twice, or name the runs with --evidence.",
+            )
+    if report.environment.class_ != newest.environment.class_:
+        return Problem(
+            f"was measured in class {report.environment.class_!r}, and {newest.run_id!r} in "
+            f"{newest.environment.class_!r}",
+            "evidence-class-differs",
+            "A floor stands on runs of one kind of place: the one where the gate will run.",
+        )
+    if drifts is not None:
+        low, high = band(newest.dataset.documents, drifts)
+        if not low <= report.dataset.documents <= high:
+            return Problem(
+                f"had {report.dataset.documents} documents, and the band around {newest.run_id!r} is {low} to {high}",
+                "evidence-corpus-size-differs",
+                "Measure the present corpus at least twice, or widen --drifts.",
+            )
+    return None
 
 
 def derive(
@@ -95,7 +146,8 @@ def derive(
         Refused: the evidence does not carry a floor, the floor would pass anything, or it is lowered without a reason.
         Misuse: a measure that the reports do not hold.
     """
-    found = eligible(arm, reports)
+    reason = (reason or "").strip() or None
+    found = eligible(arm, reports, drifts)
     last = found[-1]
     chosen = tuple(measures) or headline(last)
     held = last.summary.overall.metrics
@@ -126,13 +178,19 @@ def derive(
         provisional=len(found) < SETTLED_RUNS,
         corpus="pinned" if drifts is None else "drifts",
         documents=None if drifts is None else band(last.dataset.documents, drifts),
-        reason=reason,
+        reason=reason or _kept_reason(previous, floors, n),
         task=last.task.parts,
         metrics=floors,
         evidence=tuple(_evidence(report, chosen) for report in found),
     )
     _not_lowered(arm, made, previous, reason)
     return made
+
+
+def _kept_reason(previous: ArmFloors | None, floors: Mapping[str, Floor], n: int) -> str | None:
+    """A lowered floor keeps its reason for as long as it stands; one that is raised needs none."""
+    same = previous is not None and (previous.metrics, previous.n) == (floors, n)
+    return previous.reason if previous is not None and same else None
 
 
 def band(documents: int, share: float) -> tuple[int, int]:
@@ -175,85 +233,3 @@ def _not_lowered(arm: str, made: ArmFloors, previous: ArmFloors | None, reason: 
 def lowest(floor: Floor, n: int) -> float:
     """The lowest mean that passes."""
     return (n - floor.max_misses) / n if floor.max_misses is not None else floor.floor or 0.0
-
-
-def render(text: str, arms: Mapping[str, ArmFloors]) -> str:
-    """Put arms into the text of a floors file, leaving the other arms and their comments as they stand."""
-    import tomlkit
-
-    document = tomlkit.parse(text)
-    if not text.strip():
-        document.add(tomlkit.comment("Written by eval-gate floor from measured runs."))
-        document.add(
-            tomlkit.comment("A change here is a change of the bar: a commit of its own, that names the runs.")
-        )
-    document["schema"] = "floors-v1"
-    document["min_gate"] = eval_gate.__version__
-    if "arms" not in document:
-        document["arms"] = tomlkit.table(is_super_table=True)
-    table: Any = document["arms"]
-    for name, arm in arms.items():
-        table[name] = _table(arm)
-    return tomlkit.dumps(document)
-
-
-def _table(arm: ArmFloors) -> Any:
-    import tomlkit
-
-    table = tomlkit.table()
-    table["n"] = arm.n
-    table["margin"] = arm.margin
-    table["provisional"] = arm.provisional
-    table["corpus"] = arm.corpus
-    if arm.documents is not None:
-        table["documents"] = list(arm.documents)
-    if arm.reason:
-        table["reason"] = arm.reason
-    floors = tomlkit.table()
-    for name, floor in arm.metrics.items():
-        inline = tomlkit.inline_table()
-        if floor.max_misses is not None:
-            inline["max_misses"] = floor.max_misses
-        else:
-            inline["floor"] = floor.floor
-        floors[name] = inline
-    table["metrics"] = floors
-    task = tomlkit.table()
-    for part, value in arm.task.items():
-        task[part] = value
-    table["task"] = task
-    runs = tomlkit.aot()
-    for run in arm.evidence:
-        entry = tomlkit.table()
-        for key, value in run.model_dump(by_alias=True, exclude_none=True).items():
-            if key != "values":
-                entry[key] = value
-        values = tomlkit.inline_table()
-        values.update(run.values)
-        entry["values"] = values
-        runs.append(entry)
-    table["evidence"] = runs
-    return table
-
-
-def plain(arms: Mapping[str, ArmFloors]) -> str:
-    """The plain form: n and floors rounded down to two decimals, for gates that know nothing of tasks or evidence.
-
-    A floor rounded down lets more through than the margin says: with 26 of 27 and two misses it is 0.88, and it takes
-    a third new miss (23 of 27) to fail it. The native form counts misses and has no such gap.
-    """
-    lines = []
-    for name, arm in arms.items():
-        worst = ", ".join(run.run_id for run in arm.evidence)
-        lines += [f"# margin: {arm.margin} misses below the worst of {worst}", f"[{name}]", f"n = {arm.n}"]
-        for metric, floor in arm.metrics.items():
-            key = metric if metric.isalnum() else f'"{metric}"'
-            lines.append(f"{key} = {math.floor(lowest(floor, arm.n) * 100 + 1e-9) / 100:.2f}")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def proposed_text(path: Path, arms: Mapping[str, ArmFloors]) -> tuple[str, str]:
-    """(text now, text with the arms put in) of a floors file."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    return before, render(before, arms)

@@ -20,7 +20,7 @@ from eval_gate.policy import (
     Floor,
     Floors,
 )
-from eval_gate.verdict import ArmVerdict, Graded, Reason, Verdict, Word
+from eval_gate.verdict import ArmVerdict, Graded, Reason, Verdict, Word, utf8
 
 #: A report or baseline that was read, or why it could not be.
 Read = Report | EvalError
@@ -44,6 +44,8 @@ TASK_REASONS: Mapping[str, tuple[str, str]] = {
     "metrics": ("metric-definitions-differ", "the measures are defined otherwise"),
 }
 
+_CUTOFF = "Measure with the cut-off again: cutoffs in eval.toml or dataset.toml."
+
 _BAR = "If the change is meant, commit it by itself, measure twice, and move the bar:  eval-gate floor"
 
 
@@ -54,6 +56,7 @@ def judge(
     reports: Mapping[str, Read],
     arms: tuple[str, ...] = (),
     not_gated: tuple[str, ...] = (),
+    orphans: tuple[str, ...] = (),
 ) -> Verdict:
     """Grade the arms of a policy, all of them or those named.
 
@@ -64,6 +67,7 @@ def judge(
         reports: by arm, the measured report, or the error of reading it.
         arms: a selection; empty means every arm that has floors.
         not_gated: arms that have a report and no floors, to be told.
+        orphans: arms that have a baseline and no floors: their floors were deleted.
     """
     verdicts = [
         judge_arm(
@@ -71,15 +75,21 @@ def judge(
         )
         for name in (arms or floors.arms)
     ]
-    reasons: tuple[Reason, ...] = ()
+    reasons = [
+        _refusal(
+            "floors-deleted",
+            f"{name} has a baseline and no floors; deleting floors must not let an arm pass",
+            "Restore its floors, or retire the arm whole: its baseline and evidence too.",
+        )
+        for name in orphans
+    ]
     if not verdicts:
-        reasons = (
-            Reason(
-                code="policy-vacuous",
-                word="refused",
-                message="the floors file names no arm; a gate that looks at nothing cannot pass",
-                remedy="Propose floors:  eval-gate floor",
-            ),
+        reasons.append(
+            _refusal(
+                "policy-vacuous",
+                "the floors file names no arm; a gate that looks at nothing cannot pass",
+                "Propose floors:  eval-gate floor",
+            )
         )
     words = {verdict.verdict for verdict in verdicts} | {reason.word for reason in reasons}
     word: Word = "refused" if "refused" in words else "fail" if "fail" in words else "pass"
@@ -87,7 +97,7 @@ def judge(
         verdict=word,
         exit_code=0 if word == "pass" else 1,
         arms=tuple(verdicts),
-        reasons=reasons,
+        reasons=tuple(reasons),
         not_gated=not_gated,
     )
 
@@ -100,10 +110,13 @@ def judge_arm(
         return ArmVerdict(
             arm=name,
             verdict="refused",
-            reasons=(_unreadable(report, "measure it:  eval-core measure " + name),),
+            reasons=(_unreadable(report, "Measure it:  eval-core measure " + name),),
         )
-    refusals = _vacuous(floors) + _bound(floors, baseline, report) + _healthy(floors, report)
     committed = baseline if isinstance(baseline, Report) else None
+    drops = _drops(budget, committed, report)
+    refusals = _vacuous(floors) + _healthy(report) + _bound(floors, baseline, report)
+    told = {reason.metric for reason in refusals if reason.metric}
+    refusals += [reason for reason in drops if reason.word == "refused" and reason.metric not in told]
     verdict = ArmVerdict(
         arm=name,
         set=report.dataset.name,
@@ -120,7 +133,7 @@ def judge_arm(
         return verdict
     graded = tuple(_grade(metric, floor, report, committed) for metric, floor in floors.metrics.items())
     reasons = [_breach(grade) for grade in graded if not grade.passed]
-    reasons += _drops(budget, committed, report) + _latency(budget, report)
+    reasons += drops + _latency(budget, report)
     failing = next((reason.metric for reason in reasons if reason.metric), None)
     lost, gained = moved(committed, report, failing) if failing else ((), ())
     word: Word = "pass" if not reasons else "refused" if any(r.word == "refused" for r in reasons) else "fail"
@@ -129,12 +142,12 @@ def judge_arm(
     )
 
 
-def _refusal(code: str, message: str, remedy: str | None = None) -> Reason:
-    return Reason(code=code, word="refused", message=message, remedy=remedy)
+def _refusal(code: str, message: str, remedy: str | None = None, metric: str | None = None) -> Reason:
+    return Reason(code=code, word="refused", message=message, remedy=remedy, metric=metric)
 
 
 def _unreadable(error: EvalError, remedy: str) -> Reason:
-    return _refusal(error.reason, error.message, error.remedy or remedy)
+    return _refusal(error.reason, utf8(error.message), error.remedy or remedy)
 
 
 def _vacuous(floors: ArmFloors) -> list[Reason]:
@@ -175,7 +188,8 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
                 _refusal(
                     "metric-missing",
                     f"the report has no {name}: its cut-offs are {list(report.cutoffs)}",
-                    "Measure with the cut-off again: cutoffs in eval.toml or dataset.toml.",
+                    _CUTOFF,
+                    metric=name,
                 )
             )
     if baseline is None:
@@ -202,7 +216,11 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
             )
         elif not baseline.health.ok or baseline.n != floors.n:
             reasons.append(
-                _refusal("baseline-incomplete", f"the baseline scored {baseline.n} of {floors.n} queries")
+                _refusal(
+                    "baseline-incomplete",
+                    f"the baseline scored {baseline.n} of {floors.n} queries",
+                    f"Make it again:  eval-gate baseline {report.arm} --write",
+                )
             )
     return reasons
 
@@ -233,18 +251,20 @@ def _task_reasons(
             difference.part, (f"{difference.part}-differs", f"{difference.part} differs")
         )
         reasons.append(_refusal(code, message + told(difference, report, baseline), _BAR))
-    if report.n != floors.n and "query_ids" not in parts:
-        reasons.append(
-            _refusal(
-                "n-differs", f"{report.n} queries were scored, and the floors are for exactly {floors.n}"
+    # Rows that failed are told as that; what they leave of n follows from it.
+    asked = report.n + report.health.errored + report.health.unscored
+    if asked != floors.n:
+        message = f"{report.n} queries were scored, and the floors are for exactly {floors.n}"
+        dropped = next((row for row in report.rows if row.outcome == "unscorable"), None)
+        if dropped is not None:
+            message += (
+                f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {dropped.detail}"
             )
-        )
-    elif report.n != floors.n:
-        reasons.append(_refusal("n-differs", f"n is {report.n}, and the floors are for exactly {floors.n}"))
+        reasons.append(_refusal("n-differs", message, _BAR))
     return reasons
 
 
-def _healthy(floors: ArmFloors, report: Report) -> list[Reason]:
+def _healthy(report: Report) -> list[Reason]:
     health = report.health
     reasons = []
     if health.errored or health.unscored:
@@ -293,24 +313,32 @@ def _breach(grade: Graded) -> Reason:
 
 
 def _drops(budget: Budget, baseline: Report | None, report: Report) -> list[Reason]:
+    """Falls below the baseline. A budget adds measures to the rule on recall@10, or names it to set another drop."""
     if baseline is None:
         return []
     reasons = []
-    drops = DEFAULT_MAX_DROP if budget.max_drop is None else budget.max_drop
-    for metric, points in drops.items():
+    named = budget.max_drop or {}
+    for metric, points in {**DEFAULT_MAX_DROP, **named}.items():
         before, after = (r.summary.overall.metrics.get(metric) for r in (baseline, report))
+        if before is None and after is None and metric not in named:
+            continue  # the set is not measured that deep
         if before is None or after is None:
-            if budget.max_drop is not None:
-                reasons.append(
-                    _refusal(
-                        "metric-missing", f"the budget names {metric}, which the report or the baseline lacks"
-                    )
+            lacking = " and ".join(
+                who for who, value in (("the report", after), ("the baseline", before)) if value is None
+            )
+            reasons.append(
+                _refusal(
+                    "metric-missing",
+                    f"{metric} is held against the baseline, and {lacking} lacks it",
+                    _CUTOFF,
+                    metric=metric,
                 )
+            )
             continue
         drop = (before - after) * 100
         if drop > points + TOLERANCE:
-            message = f"{metric}: {drop:.1f} points below the baseline ({before:.4f} → {after:.4f})"
-            allowed = f"{points:.1f} are allowed"
+            message = f"{metric}: {drop:.2f} points below the baseline ({before:.4f} → {after:.4f})"
+            allowed = f"{points:g} are allowed"
             reasons.append(
                 Reason(code="baseline-drop", word="fail", message=f"{message}, and {allowed}", metric=metric)
             )
@@ -336,7 +364,7 @@ def _latency(budget: Budget, report: Report) -> list[Reason]:
             Reason(
                 code="latency-over-budget",
                 word="fail",
-                message=f"p95 is {latency.p95:.1f} ms, and the budget is {budget.p95_ms:.1f} ms",
+                message=f"p95 is {latency.p95:.3f} ms, and the budget is {budget.p95_ms:g} ms",
             )
         ]
     return []

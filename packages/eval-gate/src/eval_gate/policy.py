@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
 import eval_gate
 from eval_core import metrics
-from eval_core.errors import EvalError, Fault, Faults, Misuse
+from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
+from eval_core.files import read_text
 from eval_core.keys import TASK_PARTS
-from eval_core.models import Closed, read_toml
+from eval_core.models import NAME, Closed, parse_toml
 
 POLICY = Path("policy")
 FLOORS, BUDGETS, BASELINES, EVIDENCE = "floors.toml", "budgets.toml", "baselines", "evidence"
@@ -21,7 +22,7 @@ FLOORS, BUDGETS, BASELINES, EVIDENCE = "floors.toml", "budgets.toml", "baselines
 #: Unrounded values are compared with this much room for the last bits.
 TOLERANCE = 1e-9
 
-#: A4: the largest drop of recall@10 against the baseline, in points, where the budget names no other.
+#: The largest drop of recall@10 against the baseline, in points, where an arm's budget names no other.
 DEFAULT_MAX_DROP: Mapping[str, float] = {"recall@10": 2.0}
 
 #: Samples below which no bound on the 95th percentile holds at 95% confidence: 0.95^59 < 0.05.
@@ -29,6 +30,12 @@ LATENCY_SAMPLES = 59
 
 #: Runs below which a margin is a convention and not a measurement.
 SETTLED_RUNS = 10
+
+#: More queries than any set has; beyond it arithmetic on a mistyped number would overflow.
+MOST_QUERIES = 10**9
+
+
+_Model = TypeVar("_Model", bound=Closed)
 
 
 class Floor(Closed):
@@ -129,16 +136,23 @@ def read_floors(path: Path) -> Floors:
             reason="floors-missing",
             remedy="Measure twice, then propose them:  eval-gate floor",
         )
-    floors = read_toml(path, Floors, "floors file")
-    if floors.min_gate is not None and _version(floors.min_gate) > _version(eval_gate.__version__):
-        raise Misuse(
-            f"{path}: needs eval-gate {floors.min_gate} or newer, and this is {eval_gate.__version__}",
-            reason="gate-outdated",
-            remedy="Update eval-gate; an older one might overlook what the floors ask for.",
-        )
+    text = read_text(path, "floors file")
+    try:
+        floors = _parse(text, Floors, path, "floors file")
+    except Faults:
+        # What a newer gate writes may not fit these models; that it is newer is then what there is to say.
+        _check_gate(path, _written_min_gate(text))
+        raise
+    _check_gate(path, floors.min_gate)
     faults = [
+        Fault(str(path), f"arms.{name!r}: a name is lower-case letters, digits, . _ -")
+        for name in floors.arms
+        if not is_name(name)
+    ]
+    faults += [
         Fault(str(path), f'arms."{name}".{fault}')
         for name, arm in floors.arms.items()
+        if is_name(name)
         for fault in _arm_faults(arm)
     ]
     if faults:
@@ -146,11 +160,48 @@ def read_floors(path: Path) -> Floors:
     return floors
 
 
+def _parse(text: str, model: type[_Model], path: Path, what: str) -> _Model:
+    try:
+        return parse_toml(text, model, path, what)
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits, and tables in tables in tables: TOML by its grammar, and no policy.
+        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be an arm's name: it becomes a file's."""
+    # The pattern's `$` also matches before a last newline.
+    return re.match(NAME, text) is not None and not text.endswith("\n")
+
+
+def _written_min_gate(text: str) -> str | None:
+    import tomllib
+
+    written = tomllib.loads(text).get("min_gate")
+    return written if isinstance(written, str) else None
+
+
+def _check_gate(path: Path, min_gate: str | None) -> None:
+    if min_gate is not None and _version(min_gate) > _version(eval_gate.__version__):
+        raise Misuse(
+            f"{path}: needs eval-gate {min_gate} or newer, and this is {eval_gate.__version__}",
+            reason="gate-outdated",
+            remedy="Update eval-gate; an older one might overlook what the floors ask for.",
+        )
+
+
 def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"[0-9]+", text)[:3])
+    """The release numbers of a version, for comparing; none where it is no version."""
+    match = re.match(r"[0-9]{1,9}(\.[0-9]{1,9})*", text)
+    parts = [int(part) for part in match[0].split(".")] if match else []
+    while parts and parts[-1] == 0:  # 1.0 is 1.0.0
+        parts.pop()
+    return tuple(parts)
 
 
 def _arm_faults(arm: ArmFloors) -> list[str]:
+    if arm.n > MOST_QUERIES or arm.margin > MOST_QUERIES:
+        return [f"n and margin should be at most {MOST_QUERIES:,}"]
     faults = []
     for name, floor in arm.metrics.items():
         try:
@@ -167,11 +218,14 @@ def _arm_faults(arm: ArmFloors) -> list[str]:
         if not known or len(known) != len(values):
             faults.append(f'metrics."{name}": not every evidence run has a value for it')
             continue
+        if not all(0 <= value <= 1 for value in known):
+            faults.append(f'evidence: a value of "{name}" is not between 0 and 1')
+            continue
         derived = derive_floor(name, min(known), arm.n, arm.margin)
         if not _same(floor, derived):
             faults.append(
                 f'metrics."{name}" = {_told(floor)}, and the evidence with a margin of {arm.margin} gives '
-                f"{_told(derived)}; floors are written by  eval-gate floor, never by hand"
+                f"{_told(derived)}; restore it, since floors are written by  eval-gate floor  and never by hand"
             )
     return faults
 
@@ -203,24 +257,29 @@ def _told(floor: Floor) -> str:
 
 
 def read_budgets(path: Path, floors: Floors) -> Budgets:
-    """Read `budgets.toml`; none at all is no budgets.
+    """Read `budgets.toml`.
 
     Raises:
-        Misuse: not TOML.
+        Misuse: absent (to have no budget is said by a file without arms, or deleting it would lift them), not TOML.
         Faults: unknown keys, measures or arms.
     """
     if not path.exists():
-        return Budgets(schema_="budgets-v1")
-    budgets = read_toml(path, Budgets, "budgets file")
+        raise Misuse(
+            f"{path}: no budgets file; deleting it must not lift the budgets that it held",
+            reason="budgets-missing",
+            remedy='Restore it. Where there never was one, a file with the line  schema = "budgets-v1"  says so.',
+        )
+    budgets = _parse(read_text(path, "budgets file"), Budgets, path, "budgets file")
     faults = []
     for name, budget in budgets.arms.items():
         if name not in floors.arms:
-            faults.append(Fault(str(path), f'arms."{name}" has a budget and no floors'))
+            hint = did_you_mean(name, floors.arms)
+            faults.append(Fault(str(path), f"arms.{name!r} has a budget and no floors{hint}"))
         for measure in budget.max_drop or {}:
             try:
                 metrics.parse(measure)
             except EvalError as error:
-                faults.append(Fault(str(path), f'arms."{name}".max_drop: {error}'))
+                faults.append(Fault(str(path), f"arms.{name!r}.max_drop: {error}"))
     if faults:
         raise Faults(faults, consequence="nothing was graded")
     return budgets

@@ -16,22 +16,19 @@ from typing import Any
 from eval_core import metrics
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import read_text
-from eval_gate.policy import TOLERANCE
-from eval_gate.verdict import ArmVerdict, Graded, Reason, Word
+from eval_gate.policy import MOST_QUERIES, TOLERANCE
+from eval_gate.verdict import ArmVerdict, Graded, Reason, Word, utf8
 
 Plain = Mapping[str, Mapping[str, Any]]
 
-
-def is_plain(text: str) -> bool:
-    """Whether TOML text is a plain floors table: no `schema`."""
-    try:
-        return "schema" not in tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
+#: Keys of an arm's table that are no floors.
+_SETTINGS = ("n", "aliases")
 
 
 def read_plain(path: Path) -> Plain:
     """Read a plain floors file: tables of an arm with `n`, floors by measure, and optionally `aliases`.
+
+    `aliases = { "recall@1" = "hit@1" }` says that a floor's name, as its reports have it, means another measure here.
 
     Raises:
         Misuse: absent or not TOML.
@@ -40,35 +37,9 @@ def read_plain(path: Path) -> Plain:
     text = read_text(path, "floors file")
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise Misuse(f"{path}: the floors file is not TOML: {error}", reason="file-malformed") from error
-    faults = []
-    for arm, floors in table.items():
-        if not isinstance(floors, dict):
-            faults.append(Fault(str(path), f"{arm} = {floors!r}: expected a table [{arm}] with n and floors"))
-            continue
-        n = floors.get("n")
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            faults.append(Fault(str(path), f"{arm}.n = {n!r}: should be a whole number of at least 1"))
-        values = _floors(floors)
-        if not values:
-            faults.append(Fault(str(path), f"[{arm}] has no floor; whatever it scored would pass"))
-        for name, value in values.items():
-            try:
-                metrics.parse(name)
-            except EvalError as error:
-                faults.append(Fault(str(path), f'{arm}."{name}": {error}'))
-            if not _is_share(value):
-                faults.append(
-                    Fault(str(path), f'{arm}."{name}" = {value!r}: should be a number between 0 and 1')
-                )
-            elif value == 0:
-                faults.append(Fault(str(path), f'{arm}."{name}" = 0: a floor of nothing passes everything'))
-        aliases = floors.get("aliases", {})
-        if not isinstance(aliases, dict):
-            faults.append(
-                Fault(str(path), f"{arm}.aliases = {aliases!r}: should be a table of name = measure")
-            )
+    faults = [Fault(str(path), fault) for arm, floors in table.items() for fault in _faults(arm, floors)]
     if not table:
         faults.append(Fault(str(path), "names no arm; a gate that looks at nothing cannot pass"))
     if faults:
@@ -76,8 +47,53 @@ def read_plain(path: Path) -> Plain:
     return table
 
 
+def _faults(arm: str, floors: object) -> list[str]:
+    if not isinstance(floors, dict):
+        return [f"{arm!r} = {_shown(floors)}: expected a table [{arm}] with n and floors"]
+    faults = []
+    n = floors.get("n")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_QUERIES:
+        faults.append(f"{arm!r}.n = {_shown(n)}: should be a whole number of at least 1")
+    values = _floors(floors)
+    if not values:
+        faults.append(f"{arm!r} has no floor; whatever it scored would pass")
+    for name, value in values.items():
+        faults += [f"{arm!r}.{fault}" for fault in _measure_faults(name)]
+        if not _is_share(value):
+            faults.append(f"{arm!r}.{name!r} = {_shown(value)}: should be a number between 0 and 1")
+        elif value == 0:
+            faults.append(f"{arm!r}.{name!r} = 0: a floor of nothing passes everything")
+    aliases = floors.get("aliases", {})
+    if not isinstance(aliases, dict):
+        return [*faults, f"{arm!r}.aliases = {_shown(aliases)}: should be a table of name = measure"]
+    for name, meant in aliases.items():
+        if name not in values:
+            faults.append(f"{arm!r}.aliases names {name!r}, which has no floor{did_you_mean(name, values)}")
+        if not isinstance(meant, str):
+            faults.append(f"{arm!r}.aliases.{name!r} = {_shown(meant)}: should be the name of a measure")
+        else:
+            faults += [f"{arm!r}.aliases.{fault}" for fault in _measure_faults(meant)]
+    return faults
+
+
+def _measure_faults(name: str) -> list[str]:
+    try:
+        metrics.parse(name)
+    except EvalError as error:
+        return [f"{name!r}: {error}"]
+    return []
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or tables in tables without end
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
 def _floors(arm: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arm.items() if name not in ("n", "aliases")}
+    return {name: value for name, value in arm.items() if name not in _SETTINGS}
 
 
 def _is_share(value: object) -> bool:
@@ -85,60 +101,81 @@ def _is_share(value: object) -> bool:
     return (
         not isinstance(value, bool)
         and isinstance(value, int | float)
+        and 0 <= value <= 1  # first: a whole number may be too large for isfinite
         and math.isfinite(value)
-        and 0 <= value <= 1
     )
 
 
-def read_summary(path: Path) -> Mapping[str, Any]:
-    """The table `summary.overall` (or the whole object) of a report without a schema.
+def read_summary(path: Path, arm: str) -> tuple[Mapping[str, Any], bool]:
+    """The values of a report by name, with `n`, and whether the report is one of ours.
+
+    Of another tool's it is the table `summary.overall`, or the whole object, as it stands; ours is checked whole.
 
     Raises:
-        Refused: absent, not whole JSON, or without such a table.
+        Refused: absent, not whole JSON, without such a table, or ours and unsound.
     """
     try:
         raw = path.read_bytes()
-    except OSError as error:
+    except FileNotFoundError as error:
         raise Refused(f"{path}: no such report", reason="report-missing") from error
+    except (OSError, ValueError) as error:  # ValueError: an arm's name that can be no file's
+        raise Refused(f"{path}: cannot be read: {error}", reason="report-missing") from error
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{path}: is not whole JSON: {error}", reason="report-malformed") from error
+        told = "is empty" if not raw.strip() else f"is not whole JSON: {error}"
+        raise Refused(f"{path}: {told}", reason="report-malformed") from error
+    if isinstance(value, dict) and "schema" in value:
+        return _ours(raw, path, arm), True
     summary = value.get("summary", value) if isinstance(value, dict) else None
     overall = summary.get("overall", summary) if isinstance(summary, dict) else None
     if not isinstance(overall, dict):
         raise Refused(f"{path}: has no table summary.overall", reason="report-malformed")
-    return overall
+    return overall, False
+
+
+def _ours(raw: bytes, path: Path, arm: str) -> Mapping[str, Any]:
+    from eval_core.report import parse_report
+
+    report = parse_report(raw, path, arm)
+    if report.health.errored or report.health.unscored:
+        raise Refused(
+            f"{path}: {report.health.errored} rows errored and {report.health.unscored} were not asked",
+            reason="rows-errored",
+            remedy="A run with errored rows is no finding. Mend the backend and measure again.",
+        )
+    return {"n": report.n, **report.summary.overall.metrics}
 
 
 def judge_plain(arm: str, floors: Mapping[str, Any], report: Path) -> ArmVerdict:
     """Grade one arm of a plain floors file."""
     try:
-        overall = read_summary(report)
+        overall, ours = read_summary(report, arm)
     except EvalError as error:
-        reason = Reason(code=error.reason, word="refused", message=error.message)
+        reason = Reason(code=error.reason, word="refused", message=utf8(error.message), remedy=error.remedy)
         return ArmVerdict(arm=arm, verdict="refused", reasons=(reason,), unbound=True)
     refusals: list[Reason] = []
     n = overall.get("n")
-    if not isinstance(n, int) or isinstance(n, bool) or n != floors["n"]:
-        refusals.append(_no("n-differs", f"n is {n!r}, and the floors are for exactly {floors['n']}"))
+    whole = n if isinstance(n, int) and not isinstance(n, bool) else None
+    if whole is None or whole != floors["n"]:
+        refusals.append(_no("n-differs", f"n is {_shown(n)}, and the floors are for exactly {floors['n']}"))
     aliases: Mapping[str, str] = floors.get("aliases", {})
     graded: list[Graded] = []
     for name, floor in _floors(floors).items():
-        shown = aliases.get(name, name)
-        if name not in overall:
-            hint = did_you_mean(name, [key for key in overall if key != "n"])
-            refusals.append(_no("metric-missing", f"the report has no {name}{hint}"))
-        elif not _is_share(overall[name]):
+        meant = aliases.get(name, name)
+        key = meant if ours else name
+        if key not in overall:
+            hint = did_you_mean(key, [known for known in overall if known != "n"])
+            refusals.append(_no("metric-missing", f"the report has no {key}{hint}"))
+        elif not _is_share(overall[key]):
             refusals.append(
-                _no("metric-invalid", f"{name} is {overall[name]!r}, which is no number between 0 and 1")
+                _no("metric-invalid", f"{key} is {_shown(overall[key])}, which is no number between 0 and 1")
             )
         else:
-            value = float(overall[name])
+            value = float(overall[key])
             graded.append(
-                Graded(metric=shown, value=value, floor=float(floor), passed=value >= floor - TOLERANCE)
+                Graded(metric=meant, value=value, floor=float(floor), passed=value >= floor - TOLERANCE)
             )
-    whole = n if isinstance(n, int) and not isinstance(n, bool) else None
     if refusals:
         return ArmVerdict(arm=arm, verdict="refused", n=whole, reasons=tuple(refusals), unbound=True)
     breaches = tuple(

@@ -27,6 +27,7 @@ Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
         "floor": ("eval_gate.cli.floor:floor", "Propose floors from two or more measured runs."),
         "baseline": ("eval_gate.cli.baseline:baseline", "Take the present reports as the baseline."),
         "check": ("eval_gate.cli.check:check", "Grade reports against floors, baselines and budgets."),
+        "guard": ("eval_gate.cli.guard:guard", "Check that every judged path is a file of the commit."),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

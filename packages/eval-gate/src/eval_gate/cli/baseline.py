@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_gate.cli.types import POSITIVE
+
 if TYPE_CHECKING:
     from eval_core.report import Report
 
@@ -25,7 +27,7 @@ Examples:
 @click.option("--reports", type=click.Path(path_type=Path), default=Path(".eval/reports"), show_default=True)
 @click.option(
     "--p95-ms",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Also a budget for the 95th percentile of latency.",
 )
 @click.option("--write", is_flag=True, help="Write the baselines.")
@@ -36,12 +38,14 @@ def baseline(
     """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
     from eval_core.errors import Misuse, did_you_mean
     from eval_core.report import read_report, write_report
-    from eval_gate.baseline import budgets_text, change, check
+    from eval_gate.baseline import change, check
     from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
+    from eval_gate.policy_text import budgets_text, present
     from eval_gate.proposal import BaselineProposal
 
     floors = read_floors(policy / FLOORS)
-    read_budgets(policy / BUDGETS, floors)
+    if (policy / BUDGETS).exists():
+        read_budgets(policy / BUDGETS, floors)
     for name in arms:
         if name not in floors.arms:
             raise Misuse(
@@ -49,38 +53,42 @@ def baseline(
                 reason="arm-unknown",
                 remedy=f"Floors come first:  eval-gate floor {name} --write",
             )
-    names = arms or tuple(floors.arms)
+    names = tuple(dict.fromkeys(arms)) or tuple(floors.arms)
+    if not names:
+        raise Misuse(
+            f"{policy / FLOORS}: names no arm, so there is nothing to take a baseline of",
+            reason="policy-vacuous",
+            remedy="Floors come first:  eval-gate floor --write",
+        )
     found: dict[str, Report] = {}
     for name in names:
         report = read_report(reports / f"{name}.json", name)
         check(report, floors.arms[name], p95_ms)
         found[name] = report
     changes = tuple(change(report, policy / BASELINES / f"{name}.json") for name, report in found.items())
+    before = present(policy / BUDGETS)
+    after = budgets_text(before, {} if p95_ms is None else dict.fromkeys(names, p95_ms))
     if write:
         from eval_core.files import write_text
 
         for name, report in found.items():
             write_report(policy / BASELINES / f"{name}.json", report.stripped())
-        if p95_ms is not None:
-            write_text(policy / BUDGETS, budgets_text(policy / BUDGETS, names, p95_ms))
+        if after != before:
+            write_text(policy / BUDGETS, after)
     if form == "json":
         click.echo(BaselineProposal(written=write, arms=changes).model_dump_json(by_alias=True, indent=1))
         return 0
-    from eval_core.console import table
+    from eval_core.console import clip, table
 
     for item in changes:
-        click.echo(f"{item.arm}  run {item.run_id}")
+        click.echo(f"{item.arm}  run {clip(item.run_id, 60)}")
         rows = [
-            (
-                name,
-                "–" if before is None else f"{before:.4f}",
-                "→",
-                f"{after:.4f}",
-                "" if before == after else "changed",
-            )
-            for name, (before, after) in item.values.items()
+            (name, "–" if old is None else f"{old:.4f}", "→", f"{new:.4f}", "" if old == new else "changed")
+            for name, (old, new) in item.values.items()
         ]
         click.echo(table(rows, indent="  "))
+    if p95_ms is not None:
+        click.echo(f"{policy / BUDGETS}: p95 at most {p95_ms:g} ms for {', '.join(names)}")
     where = policy / BASELINES
     click.echo(
         f"Wrote {where}. Commit it by itself, naming the run."

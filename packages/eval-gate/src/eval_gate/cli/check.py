@@ -21,8 +21,10 @@ Examples:
                                                  plain floors and another tool's report
 
 A report can be forged by someone who rewrites it consistently: measure in the job that gates.
-Exit codes: 0 every arm passes; 1 a breach, or evidence that is missing, malformed or cannot be graded; 2 wrong usage
-or policy file.
+
+\b
+Exit codes: 0 every arm passes; 1 a breach, or evidence that is missing, malformed
+or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
 """
 
 
@@ -56,10 +58,11 @@ def check(
     from eval_gate.policy import FLOORS
 
     path = floors_path or policy / FLOORS
-    places = _places(named)
-    verdict = _unbound(path, arms, places, reports, allow_unbound) or _bound(
-        path, policy, arms, places, reports
-    )
+    places = _places(named, arms)
+    if _is_plain(path):
+        verdict = _unbound(path, arms, places, reports, allow_unbound)
+    else:
+        verdict = _bound(path, policy, arms, places, reports, whole=floors_path is None and not arms)
     if form == "json":
         click.echo(verdict.model_dump_json(by_alias=True, indent=1))
     else:
@@ -69,12 +72,18 @@ def check(
     return verdict.exit_code
 
 
-def _places(named: tuple[str, ...]) -> dict[str, Path]:
+def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
     places: dict[str, Path] = {}
     for item in named:
         arm, equals, file = item.partition("=")
         if not equals or not arm or not file:
             raise click.UsageError(f"--report {item!r}: write ARM=FILE")
+        if arm in places:
+            raise click.UsageError(f"--report {item!r}: {arm!r} has a report already, {str(places[arm])!r}")
+        if arms and arm not in arms:
+            raise click.UsageError(
+                f"--report {item!r}: {arm!r} is not among the arms to grade: {', '.join(arms)}"
+            )
         places[arm] = Path(file)
     return places
 
@@ -90,22 +99,26 @@ def _selected(
                 f"{path}: no floors for arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
                 reason="arm-unknown",
             )
-    return arms or tuple(known)
+    return tuple(dict.fromkeys(arms)) or tuple(known)
 
 
 def _bound(
-    path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path
+    path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, *, whole: bool
 ) -> Verdict:
     from eval_gate.judge import judge
     from eval_gate.policy import BASELINES, BUDGETS, read_budgets, read_floors
+    from eval_gate.verdict import utf8
 
     floors = read_floors(path)
     budgets = read_budgets(policy / BUDGETS, floors)
     names = _selected(list(floors.arms), arms, places, path)
     found = {name: _read(places.get(name, reports / f"{name}.json"), name) for name in names}
     baselines = {name: _read(policy / BASELINES / f"{name}.json", name) for name in names}
-    others = sorted(file.stem for file in reports.glob("*.json") if file.stem not in floors.arms)
-    return judge(floors, budgets, baselines, found, names, tuple(others))
+    others, orphans = (
+        tuple(sorted(utf8(file.stem) for file in folder.glob("*.json") if file.stem not in floors.arms))
+        for folder in (reports, policy / BASELINES)
+    )
+    return judge(floors, budgets, baselines, found, names, others, orphans if whole else ())
 
 
 def _read(path: Path, arm: str) -> Read:
@@ -116,18 +129,29 @@ def _read(path: Path, arm: str) -> Read:
         report: Report = read_report(path, arm)
     except Refused as error:
         return error
+    except OverflowError as error:  # a grade of hundreds of digits
+        return Refused(f"{path}: holds a number too large to reckon with: {error}", reason="report-malformed")
     return report
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a floors file is of another tool: TOML without a `schema`. What is wrong with it is told elsewhere."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return bool(table) and "schema" not in table
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def _unbound(
     path: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, allowed: bool
-) -> Verdict | None:
+) -> Verdict:
     from eval_core.errors import Misuse
-    from eval_gate.unbound import is_plain, judge_plain, read_plain
+    from eval_gate.unbound import judge_plain, read_plain
     from eval_gate.verdict import Verdict, Word
 
-    if not path.exists() or not is_plain(path.read_text(encoding="utf-8", errors="replace")):
-        return None
     if not allowed:
         raise Misuse(
             f"{path}: plain floors (no schema) are tied to no task, so their verdict is unbound",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_gate.cli.types import SHARE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,8 +23,8 @@ Examples:
   eval-gate floor memory-bm25 --evidence a.json --evidence b.json
   eval-gate floor memory-bm25 --form plain      a plain table, rounded down, for another gate
 
-Evidence is two or more runs of one task and one system. Where --evidence names none, it is every run of
-.eval/history/ARM with the keys of the newest report.
+Evidence is two or more runs of one task and one system. Where --evidence names none, it is every whole run of
+.eval/history/ARM that measured what the newest report did, in the same kind of place.
 """
 
 
@@ -50,9 +52,7 @@ Evidence is two or more runs of one task and one system. Where --evidence names 
     show_default=True,
     help="Misses below the worst evidence.",
 )
-@click.option(
-    "--drifts", type=click.FloatRange(0, 1), help="The corpus moves: documents may differ by this share."
-)
+@click.option("--drifts", type=SHARE, help="The corpus moves: documents may differ by this share.")
 @click.option("--reason", help="Why a floor is lowered; kept in the file.")
 @click.option("--form", type=click.Choice(["native", "plain"]), default="native", show_default=True)
 @click.option("--write", is_flag=True, help="Write the floors and copies of the evidence.")
@@ -73,19 +73,27 @@ def floor(
     output_format: str,
 ) -> int:
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
-    from eval_gate.floor import derive, plain, proposed_text
-    from eval_gate.policy import FLOORS, read_floors
+    from eval_core.errors import did_you_mean
+    from eval_gate.floor import derive
+    from eval_gate.policy import FLOORS, is_name, read_floors
+    from eval_gate.policy_text import floors_text, plain, present
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
-    names = arms or tuple(sorted(path.stem for path in (output / "reports").glob("*.json")))
+    measured = tuple(sorted(path.stem for path in (output / "reports").glob("*.json")))
+    names = tuple(dict.fromkeys(arms)) or measured
     if not names:
         raise click.UsageError(f"no report in {output / 'reports'}; measure first:  eval-core measure")
+    for name in names:
+        if not is_name(name):
+            raise click.UsageError(
+                f"arm {name!r}: a name is lower-case letters, digits, . _ -{did_you_mean(name, measured)}"
+            )
     if evidence and len(names) != 1:
         raise click.UsageError("--evidence goes with one arm")
     path = policy / FLOORS
     previous = read_floors(path).arms if path.exists() and form == "native" else {}
-    runs = {name: _runs(name, output, evidence) for name in names}
+    runs = {name: _runs(name, output, evidence, drifts) for name in names}
     made = {
         name: derive(
             name,
@@ -101,7 +109,8 @@ def floor(
     if form == "plain":
         click.echo(plain(made), nl=False)
         return 0
-    before, after = proposed_text(path, made)
+    before = present(path)
+    after = floors_text(before, made)
     if write:
         _write(policy, path, after, made, runs)
     if output_format == "json":
@@ -117,15 +126,32 @@ def floor(
     return 0
 
 
-def _runs(arm: str, output: Path, evidence: tuple[Path, ...]) -> list[Report]:
+def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | None) -> list[Report]:
+    """The runs to stand on: those named, else the newest and every run of the history that can stand beside it."""
+    from eval_core.errors import Refused
     from eval_core.report import read_report
+    from eval_gate.floor import unfit, unlike
 
     if evidence:
         return [read_report(path, arm) for path in evidence]
     newest = read_report(output / "reports" / f"{arm}.json", arm)
-    past = [read_report(path, arm) for path in sorted((output / "history" / arm).glob("*.json"))]
-    same = [r for r in past if (r.task.sha256, r.system.sha256) == (newest.task.sha256, newest.system.sha256)]
-    return [*same, newest]
+    found = []
+    for path in sorted((output / "history" / arm).glob("*.json")):
+        # What is past must not stand in the way: runs of an earlier state are expected, and a file that no longer
+        # reads or a run that failed is left out, and told.
+        try:
+            report = read_report(path, arm)
+        except Refused as error:
+            click.echo(f"{arm}: left out: {error.message}", err=True)
+            continue
+        if report.run_id == newest.run_id or unlike(report, newest, drifts) is not None:
+            continue
+        problem = unfit(report)
+        if problem is not None:
+            click.echo(f"{arm}: run {report.run_id!r} is left out: it {problem.message}", err=True)
+        else:
+            found.append(report)
+    return [*found, newest]
 
 
 def _write(
@@ -133,13 +159,17 @@ def _write(
 ) -> None:
     from eval_core.files import write_text
     from eval_core.report import write_report
-    from eval_gate.policy import EVIDENCE
+    from eval_gate.policy import BUDGETS, EVIDENCE
+    from eval_gate.policy_text import budgets_text
 
     for name, floors in made.items():
         cited = {entry.run_id for entry in floors.evidence}
         for report in runs[name]:
             if report.run_id in cited:
                 write_report(policy / EVIDENCE / name / f"{report.run_id}.json", report.stripped())
+    if not (policy / BUDGETS).exists():
+        # That there are no budgets is said by a file, so that losing the file cannot say it.
+        write_text(policy / BUDGETS, budgets_text("", {}))
     write_text(path, text)
 
 

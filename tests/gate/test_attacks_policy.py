@@ -1,0 +1,301 @@
+"""Ways to make a gate lie, by changing the policy: each on files, beside the untouched ones, which pass."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Space
+
+pytestmark = pytest.mark.usefixtures("passes")
+
+
+@pytest.mark.parametrize(
+    ("above", "passes"),
+    [
+        (0.0, True),
+        (1e-12, True),
+        (9e-10, True),
+        (2e-9, False),
+        (1e-6, False),
+        (0.0001, False),
+        (-0.001, True),
+    ],
+)
+def test_a_floor_is_compared_unrounded(space: Space, above: float, passes: bool) -> None:
+    """K2's trap: a value is held against the floor as it is, with room for the last bits alone."""
+    from eval_core.report import read_report
+    from eval_gate.judge import judge_arm
+    from eval_gate.policy import Budget, Floor, read_floors
+
+    report = read_report(space.report)
+    floors = read_floors(space.floors).arms["notes"]
+    moved = floors.model_copy(update={"metrics": {"mrr": Floor(floor=26.5 / 27 + above)}})
+    verdict = judge_arm("notes", moved, Budget(), report, report)
+    assert (verdict.verdict, [r.code for r in verdict.reasons]) == (
+        ("pass", []) if passes else ("fail", ["floor-breached"])
+    )
+
+
+def baseline_of_another_set(space: Space) -> None:
+    space.rewrite_documents(lambda lines: lines[:-1])
+    for _ in range(2):
+        assert space.measure().code == 0
+    assert space.gate("floor", "notes", "--write", *space.evidence()[-4:]).code == 0
+
+
+def baseline_of_fewer_queries(space: Space) -> None:
+    """The same task, of which a backend could answer less: whole by its own account."""
+    space.forge(space.baseline, space.unscorable)
+
+
+def baseline_with_errors(space: Space) -> None:
+    kept = space.report.read_bytes()
+    space.measure({"q03": "broken"})
+    shutil.copy(space.report, space.baseline)
+    space.report.write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    ("attack", "codes"),
+    [
+        (lambda space: space.baseline.unlink(), ["baseline-missing"]),
+        (lambda space: space.baseline.write_text(""), ["baseline-malformed"]),
+        (lambda space: space.baseline.write_text("{}"), ["baseline-malformed"]),
+        (
+            lambda space: space.alter(
+                space.baseline, lambda r: r["summary"]["overall"]["metrics"].update({"mrr": 0})
+            ),
+            ["baseline-malformed"],
+        ),
+        (
+            lambda space: space.forge(space.baseline, lambda report: report.update(arm="notes2")),
+            ["baseline-malformed"],
+        ),
+        (baseline_of_another_set, ["policy-mixed"]),
+        (baseline_with_errors, ["baseline-incomplete"]),
+        (baseline_of_fewer_queries, ["baseline-incomplete"]),
+    ],
+)
+def test_a_baseline_that_is_missing_or_of_another_task_is_refused(
+    space: Space, attack: Callable[[Space], object], codes: list[str]
+) -> None:
+    """A4: without the committed baseline there is no drop to speak of, and no pass."""
+    attack(space)
+    done = space.check()
+    assert (done.code, done.codes) == (1, codes)
+    assert done.verdict["arms"][0]["reasons"][0]["remedy"]
+
+
+def test_a_baseline_that_was_never_read_is_a_missing_one(space: Space) -> None:
+    """A4: whoever calls the judgement without one is refused, as the script would."""
+    from eval_core.report import read_report
+    from eval_gate.judge import judge
+    from eval_gate.policy import Budgets, read_floors
+
+    report = read_report(space.report)
+    floors, budgets = read_floors(space.floors), Budgets(schema_="budgets-v1")
+    assert judge(floors, budgets, {"notes": report}, {"notes": report}).exit_code == 0
+    verdict = judge(floors, budgets, {}, {"notes": report})
+    assert [reason.code for reason in verdict.arms[0].reasons] == ["baseline-missing"]
+
+
+def test_what_is_wrong_is_told_at_once_and_not_in_turns(space: Space) -> None:
+    """A4: without a baseline the queries that came or went cannot be named, and are refused all the same."""
+    space.put_queries(space.queries()[1:])
+    space.rejudge(lambda rows: rows[1:])
+    assert space.measure().code == 0
+    assert space.check().codes == ["query-set-differs", "n-differs"]
+    space.baseline.unlink()
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["query-set-differs", "n-differs", "baseline-missing"])
+
+
+@pytest.mark.parametrize(
+    ("attack", "told"),
+    [
+        (lambda space: shutil.rmtree(space.root / "policy"), "no floors, so there is nothing to gate on"),
+        (lambda space: space.floors.unlink(), "no floors, so there is nothing to gate on"),
+        (lambda space: space.floors.write_text(""), "schema is missing"),
+        (lambda space: space.floors.write_text("[arms"), "the floors file is not TOML"),
+        (lambda space: space.floors.write_bytes(b"\xff"), "not UTF-8"),
+        (lambda space: space.budgets.unlink(), "deleting it must not lift the budgets that it held"),
+        (lambda space: space.budgets.write_text(""), "schema is missing"),
+        (lambda space: space.budgets.write_text("schema = "), "the budgets file is not TOML"),
+    ],
+)
+def test_a_policy_file_that_is_deleted_or_emptied_is_a_fault(
+    space: Space, attack: Callable[[Space], object], told: str
+) -> None:
+    """S5, K3: no gate without floors, and no budget lifted by losing the file that held it."""
+    attack(space)
+    done = space.check()
+    assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ('schema = "floors-v1"\n', ["policy-vacuous"]),
+        ('schema = "floors-v1"\n[arms]\n', ["policy-vacuous"]),
+    ],
+)
+def test_floors_of_no_arm_pass_nothing(space: Space, text: str, codes: list[str]) -> None:
+    """S5: a gate that looks at nothing does not pass."""
+    space.floors.write_text(text)
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["floors-deleted", *codes])
+    shutil.rmtree(space.baseline.parent)
+    done = space.check()
+    assert (done.code, done.codes) == (1, codes)
+
+
+def test_deleting_the_floors_of_one_arm_is_noticed_by_its_baseline(space: Space) -> None:
+    """S5: of two arms the one that regressed is not let through by deleting its table."""
+    text = space.floors.read_text()
+    zoo = text[text.index("[arms.notes]") :].replace("arms.notes", "arms.zoo")
+    space.forge(space.report, lambda report: report.update(arm="zoo"))
+    space.report.rename(space.report.with_name("zoo.json"))
+    space.floors.write_text(f"{text}\n{zoo}")
+    assert space.measure().code == 0
+    assert space.gate("baseline", "zoo", "--write").code == 0
+    assert space.check().code == 0
+    space.floors.write_text(text)
+    done = space.check()
+    assert (done.code, done.codes, done.verdict["not_gated"]) == (1, ["floors-deleted"], ["zoo"])
+    assert space.check("notes").code == 0
+    (space.baseline.parent / "zoo.json").unlink()
+    assert space.check().code == 0
+
+
+def between(text: str, start: str, end: str) -> str:
+    """The text without what stands from `start` to before `end`."""
+    return text[: text.index(start)] + text[text.index(end) :]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "codes"),
+    [
+        # All measures taken away, and all evidence but one run.
+        (lambda text: between(text, '"hit@1" = {max', "[arms.notes.task]"), 1, ["floors-vacuous"]),
+        (lambda text: text[: text.rindex("[[arms.notes.evidence]]")], 1, ["floors-without-evidence"]),
+    ],
+)
+def test_floors_that_hold_nothing_are_vacuous(
+    space: Space, change: Callable[[str], str], code: int, codes: list[str]
+) -> None:
+    """S5: an arm without a floor, or with floors that stand on one run, is refused."""
+    space.floors.write_text(change(space.floors.read_text()))
+    done = space.check()
+    assert (done.code, done.codes) == (code, codes)
+
+
+@pytest.mark.parametrize(
+    ("margin", "codes"),
+    [(2, []), (25, []), (26, ["floors-vacuous"]), (27, ["floors-vacuous"] * 3), (40, ["floors-vacuous"] * 3)],
+)
+def test_a_margin_of_the_whole_set_gates_nothing(space: Space, margin: int, codes: list[str]) -> None:
+    """S5: floors that agree with their evidence, and that a backend which finds nothing would pass.
+
+    One of 27 queries is missed at rank 1, so that a margin of 26 allows all of them to be; a mean reaches 0 with 27.
+    """
+    text = space.floors.read_text().replace("margin = 2", f"margin = {margin}")
+    text = text.replace("max_misses = 3", f"max_misses = {1 + margin}")
+    text = text.replace("0.9259259259259259", repr(1 - margin / 27))
+    space.floors.write_text(text.replace("0.9074074074074074", repr(26.5 / 27 - margin / 27)))
+    done = space.check()
+    assert (done.code, done.codes) == (1 if codes else 0, codes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_misses = 4}', "gives max_misses 3; restore it"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_misses = 27}', "gives max_misses 3; restore it"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {floor = 0.88}', "needs max_misses (it is 0 or 1 a query)"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_misses = 3.0}', "should be a valid integer"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_misses = true}', "should be a valid integer"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_misses = -1}', "greater than or equal to 0"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {}', "give one of max_misses and floor"),
+        ('"hit@1" = {max_misses = 3}', '"hit@1" = {max_miss = 3}', "did you mean 'max_misses'"),
+        ('"hit@1" = {max_misses = 3}', '"hti@1" = {max_misses = 3}', "no such measure 'hti@1'; did you mean"),
+        ('"hit@1" = {max_misses = 3}', '"hit@3" = {max_misses = 3}', "not every evidence run has a value"),
+        ("mrr = {floor = 0.9074074074074074}", "mrr = {floor = 0.90}", "gives floor 0.9074074074074074"),
+        ("mrr = {floor = 0.9074074074074074}", "mrr = {floor = 0.0}", "gives floor 0.9074074074074074"),
+        ("mrr = {floor = 0.9074074074074074}", "mrr = {floor = nan}", "should be a finite number"),
+        ("mrr = {floor = 0.9074074074074074}", "mrr = {floor = -inf}", "should be a finite number"),
+        ("mrr = {floor = 0.9074074074074074}", 'mrr = {floor = "0.9"}', "should be a valid number"),
+        ("mrr = {floor = 0.9074074074074074}", "mrr = {max_misses = 3}", "needs floor (it is a mean)"),
+        ("margin = 2", "margin = 3", "with a margin of 3 gives"),
+        ("margin = 2", "margin = -1", "greater than or equal to 0"),
+        ("n = 27", "n = 26", "the evidence with a margin of 2 gives"),
+        ("n = 27", "n = 27.0", "should be a valid integer"),
+        ("n = 27", "n = 0", "greater than or equal to 1"),
+        ("n = 27\n", "", "n is missing"),
+        ("provisional = true", "provisional = 1", "should be a valid boolean"),
+        ("provisional = true", "provisonal = true", "did you mean 'provisional'"),
+        ('corpus = "pinned"', 'corpus = "drifts"', "documents = [fewest, most] goes with corpus = 'drifts'"),
+        ('corpus = "pinned"', 'corpus = "open"', "'pinned' or 'drifts'"),
+        ('min_gate = "0.1.0"', 'min_gate = "99.0"', "needs eval-gate 99.0 or newer"),
+        ('min_gate = "0.1.0"', 'min_gate = "0.1.0.1"', "needs eval-gate 0.1.0.1 or newer"),
+        ('min_gate = "0.1.0"', 'min_gate = "newest"', "min_gate"),
+        ('min_gate = "0.1.0"', 'min_gate = "1.0"\nfuture = true', "needs eval-gate 1.0 or newer"),
+        ('schema = "floors-v1"', 'schema = "floors-v2"', "floors-v1"),
+        ('schema = "floors-v1"', "", "plain floors (no schema) are tied to no task"),
+        ("limit = 10\n", "", "task.limit is missing"),
+    ],
+)
+def test_a_bar_that_was_moved_by_hand_is_a_fault_of_the_file(
+    space: Space, old: str, new: str, told: str
+) -> None:
+    """K2, K3: a floor is what its evidence and margin give; a misspelt key is no key; an old gate says so."""
+    text = space.floors.read_text()
+    assert old in text, text
+    space.floors.write_text(text.replace(old, new, 1))
+    done = space.check()
+    assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize("part", ["query_ids", "queries", "judgements", "corpus", "limit", "metrics"])
+def test_a_task_rewritten_in_the_floors_alone_is_refused(space: Space, part: str) -> None:
+    """A4: floors, baseline and report say the same task, or nothing is graded."""
+    lines = space.floors.read_text().splitlines()
+    start = lines.index("[arms.notes.task]")
+    place = next(i for i, line in enumerate(lines) if i > start and line.startswith(f"{part} = "))
+    lines[place] = f"{part} = 11" if part == "limit" else f'{part} = "0"'
+    space.floors.write_text("\n".join(lines) + "\n")
+    done = space.check()
+    assert (done.code, done.codes[-1]) == (1, "policy-mixed")
+    assert len(done.codes) == 2
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.1", "0", "0.0.9", "0.1.0.0"])
+def test_floors_of_an_older_gate_are_read(space: Space, version: str) -> None:
+    space.edit(space.floors, 'min_gate = "0.1.0"', f'min_gate = "{version}"')
+    assert space.check().code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[arms.note]\np95_ms = 300", "did you mean 'notes'"),
+        ("[arms.notes]\np95 = 300", "did you mean 'p95_ms'"),
+        ('[arms.notes]\np95_ms = "300"', "should be a valid number"),
+        ("[arms.notes]\np95_ms = 0", "greater than 0"),
+        ("[arms.notes]\np95_ms = nan", "finite"),
+        ("[arms.notes]\np95_ms = inf", "finite"),
+        ("[arms.notes]\np95_ms = true", "should be a valid number"),
+        ('[arms.notes.max_drop]\n"recal@10" = 2', "did you mean 'recall@10'"),
+        ('[arms.notes.max_drop]\n"recall@10" = -1', "greater than or equal to 0"),
+        ('[arms.notes.max_drop]\n"recall@10" = nan', "finite"),
+    ],
+)
+def test_a_budget_with_a_fault_is_a_fault_of_the_file(space: Space, text: str, told: str) -> None:
+    """A4: a budget that does not say what it seems to say is no budget."""
+    space.budgets.write_text(f'schema = "budgets-v1"\n{text}\n')
+    done = space.check()
+    assert (done.code, done.out, told in done.err) == (2, "", True), done.err

@@ -1,0 +1,168 @@
+"""Ways to make a gate lie, by changing what is graded: each on files, beside the untouched ones, which pass."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Space
+
+pytestmark = pytest.mark.usefixtures("passes")
+
+
+def other_arm(space: Space) -> None:
+    space.forge(space.report, lambda report: report.update(arm="notes2"))
+
+
+def truncate(space: Space) -> None:
+    space.report.write_bytes(space.report.read_bytes()[:-200])
+
+
+def report_becomes(text: str) -> Callable[[Space], None]:
+    def change(space: Space) -> None:
+        space.report.write_text(text)
+
+    return change
+
+
+def a_folder(space: Space) -> None:
+    space.report.unlink()
+    space.report.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("attack", "code"),
+    [
+        (lambda space: space.report.unlink(), "report-missing"),
+        (lambda space: shutil.rmtree(space.report.parent), "report-missing"),
+        (a_folder, "report-missing"),
+        (report_becomes(""), "report-malformed"),
+        (report_becomes("null"), "report-malformed"),
+        (report_becomes("[]"), "report-malformed"),
+        (report_becomes("{}"), "report-malformed"),
+        (report_becomes('{"summary": {"overall": {"n": 27, "hit@1": 1.0, "mrr": 1.0}}}'), "report-malformed"),
+        (lambda space: space.report.write_bytes(b"\xff\xfe"), "report-malformed"),
+        (truncate, "report-malformed"),
+        (other_arm, "report-of-another-arm"),
+        (lambda space: space.alter(space.report, lambda report: report.update(arm="x")), "report-malformed"),
+    ],
+)
+def test_a_report_that_is_missing_cut_short_or_of_another_arm_is_refused(
+    space: Space, attack: Callable[[Space], object], code: str
+) -> None:
+    """K3: a missing or malformed report is a failure, or deleting a file would be a way through."""
+    attack(space)
+    done = space.check()
+    assert (done.code, done.codes) == (1, [code])
+    assert done.verdict["arms"][0]["graded"] == []
+
+
+def overall(report: Any) -> Any:
+    return report["summary"]["overall"]
+
+
+def sets(place: str, value: object) -> Callable[[Any], object]:
+    """Put a value at a dotted place of a report."""
+    *path, last = place.split(".")
+
+    def change(report: Any) -> None:
+        for name in path:
+            report = report[int(name)] if isinstance(report, list) else report[name]
+        report[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *[
+            ("summary.overall.metrics.hit@1", value)
+            for value in (1.0, 0.99, float("nan"), float("inf"), True, "0.95", -1, 1.5, None, [1.0])
+        ],
+        *[("summary.overall.n", value) for value in (26, 28, 27.0, "27", True, None)],
+        ("summary.overall.metrics", {}),
+        ("summary.overall.metrics.recal@1", 1.0),
+        ("rows", []),
+        ("rows.26.judged.0.rank", 1),
+        ("rows.26.metrics.hit@1", 1.0),
+        ("rows.26.id", "q26"),
+        ("rows.0.ids", ["d01", "d01"]),
+        ("rows.0.outcome", "errored"),
+        ("health.errored", -1),
+        ("schema", "report-v2"),
+        ("sumary", {}),
+    ],
+)
+def test_a_report_edited_by_hand_does_not_agree_with_its_rows(
+    space: Space, place: str, value: object
+) -> None:
+    """K3's traps: NaN, true and "0.95" are no numbers, 27.0 and "27" no count; a summary says what its rows give."""
+    space.alter(space.report, sets(place, value))
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["report-malformed"])
+
+
+@pytest.mark.parametrize("lost", [3, 4])
+def test_an_errored_query_is_neither_dropped_nor_scored_0(space: Space, lost: int) -> None:
+    """K3's trap: an error is no zero, which the margin could swallow, and no query less, which the mean could."""
+    assert space.measure(dict.fromkeys(list(space.losing(lost)), "out of memory")).code == 3
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["rows-errored"])
+    assert "out of memory" in done.verdict["arms"][0]["reasons"][0]["message"]
+
+
+def test_an_answer_of_nothing_is_scored_and_counts_as_a_miss(space: Space) -> None:
+    assert space.measure({"q27": 2}, q01=[], q02=[]).code == 0
+    assert space.check().codes == ["baseline-drop"]
+    assert space.check().verdict["arms"][0]["n"] == 27
+
+
+def test_repeated_ids_add_nothing(space: Space) -> None:
+    """A ranking that names the right document ten times has found it once."""
+    assert space.measure({"q27": 2}, q01=["d01"] * 10).code == 0
+    report = json.loads(space.report.read_text())
+    assert (report["rows"][0]["ids"], report["health"]["duplicates"]) == (["d01"], 9)
+    assert max(report["rows"][0]["metrics"].values()) == 1.0
+    assert space.check().code == 0
+
+
+def test_a_set_whose_queries_became_unscorable_is_not_graded_on_the_rest(space: Space) -> None:
+    rows = space.queries()
+    rows[0]["metadata"] = {"unanswerable": True}
+    space.put_queries(rows)
+    space.rejudge(lambda rows: rows[1:])
+    assert space.measure().code == 0
+    assert space.check().codes == ["queries-differ", "judgements-differ", "n-differs"]
+
+
+def test_a_backend_that_can_be_asked_less_is_not_graded_on_the_rest(space: Space) -> None:
+    """K3: n is exact; that a capability was lost is told."""
+    space.forge(space.report, space.unscorable)
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["n-differs"])
+    assert done.verdict["arms"][0]["reasons"][0]["message"] == (
+        "26 queries were scored, and the floors are for exactly 27; 1 are unscorable, the first, q04: needs a filter"
+    )
+
+
+def test_an_index_taken_ready_made_is_not_graded(space: Space) -> None:
+    """S5: the index of a gated number is built where it is graded."""
+    space.forge(space.report, lambda report: report.update(index="cached"))
+    assert space.check().codes == ["index-cached"]
+
+
+def test_a_frozen_snapshot_is_graded_where_it_lies(space: Space) -> None:
+    """K6: what is too dear for every pull request is measured elsewhere, committed and graded."""
+    frozen = space.root / "evals" / "frozen.json"
+    frozen.parent.mkdir()
+    shutil.move(space.report, frozen)
+    assert space.check().codes == ["report-missing"]
+    assert space.check("--report", f"notes={frozen}").code == 0
+    space.alter(frozen, lambda report: overall(report)["metrics"].update({"hit@1": 1.0}))
+    assert space.check("--report", f"notes={frozen}").codes == ["report-malformed"]

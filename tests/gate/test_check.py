@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Space
+
+
+def test_a_program_that_fails_neither_passes_nor_breaches(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K3: a crash is 3, whatever the numbers would have said."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("eval_gate.judge.judge", broken)
+    done = space.check()
+    assert (done.code, done.out) == (3, "")
+    assert "internal error, ZeroDivisionError: oops" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_verdict_says_each_value_its_floor_and_what_it_was(space: Space) -> None:
+    """K1: per measure the value, the floor, the baseline; and in words what breached."""
+    assert space.measure({**space.losing(5), "q27": 2}).code == 0
+    arm = space.check().verdict["arms"][0]
+    hits, recall, mrr = arm["graded"]
+    assert (hits["value"], hits["misses"], hits["max_misses"], hits["floor"]) == (21 / 27, 6, 3, 24 / 27)
+    assert (hits["baseline"], recall["baseline"], mrr["baseline"]) == (26 / 27, 1.0, 26.5 / 27)
+    assert (recall["value"], recall["misses"], recall["max_misses"]) == (22 / 27, None, None)
+    assert [reason["message"] for reason in arm["reasons"]] == [
+        "hit@1: 6 misses, and 3 are allowed",
+        "recall@10: 0.8148, and the floor is 0.9259",
+        "mrr: 0.7963, and the floor is 0.9074",
+        "recall@10: 18.52 points below the baseline (1.0000 → 0.8148), and 2 are allowed",
+    ]
+    assert [moved["query"] for moved in arm["lost"]] == ["q01", "q02", "q03", "q04", "q05"]
+    first = arm["lost"][0]
+    assert (first["document"], first["before"], first["after"]) == ("d01", 1, None)
+    assert [moved["change"] for moved in arm["lost"]] == [-1.0] * 5
+    assert arm["gained"] == []
+
+
+def test_gains_are_told_beside_losses(space: Space) -> None:
+    assert space.measure({**space.losing(4), "q27": 1, "q09": 3}).code == 0
+    arm = space.check().verdict["arms"][0]
+    assert [moved["query"] for moved in arm["lost"]] == ["q01", "q02", "q03", "q04", "q09"]
+    assert [(moved["query"], moved["before"], moved["after"]) for moved in arm["gained"]] == [("q27", 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["note"], "did you mean 'notes'"),
+        (["--report", "notes"], "write ARM=FILE"),
+        (["--report", "=x.json"], "write ARM=FILE"),
+        (["--report", "note=x.json"], "did you mean 'notes'"),
+        (["--report", "notes=a.json", "--report", "notes=b.json"], "has a report already"),
+        (["notes", "--report", "zoo=a.json"], "not among the arms to grade"),
+        (["--floors", "nowhere.toml"], "nowhere.toml: no floors"),
+        (["--floors", "set"], "cannot be read"),
+        (["--policy", "nowhere"], "no floors"),
+        (["--format", "yaml"], "yaml"),
+    ],
+)
+def test_wrong_usage_exits_2_and_grades_nothing(space: Space, arguments: list[str], told: str) -> None:
+    done = space.gate("check", *arguments)
+    assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+
+
+def test_an_arm_named_twice_is_graded_once(space: Space) -> None:
+    assert [arm["arm"] for arm in space.check("notes", "notes").verdict["arms"]] == ["notes"]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "A", "", "a b", "x\\n", "\\u0000", "\\u001b[31m"])
+def test_an_arm_of_the_floors_has_the_name_of_a_file(space: Space, name: str) -> None:
+    """Its name becomes a path, so that nothing outside the folders is read, and none of it steers a terminal."""
+    text = space.floors.read_text()
+    space.floors.write_text(text.replace("arms.notes", f'arms."{name}"'))
+    done = space.check()
+    assert (done.code, done.out) == (2, "")
+    assert "a name is lower-case letters" in done.err
+    assert "\x1b" not in done.err
+    assert "\0" not in done.err

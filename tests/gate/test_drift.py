@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Space
+
+NOTES = """
+name = "notes"
+kind = "memory"
+headline = "hit@1"
+
+[[corpus.source]]
+type = "dir"
+name = "vault"
+path = "../vault"
+"""
+
+
+@pytest.fixture
+def vault(bare: Space) -> Space:
+    """A workspace whose 40 documents are the files of a folder that people go on writing in; 20 are judged."""
+    shutil.rmtree(bare.root / "set")
+    for number in range(1, 41):
+        write(bare, f"n{number:02}.md")
+    (bare.root / "set" / "qrels").mkdir(parents=True)
+    (bare.root / "set" / "dataset.toml").write_text(NOTES)
+    judge(bare)
+    answers = {f"where is note {number}": [f"vault/n{number:02}.md"] for number in range(1, 21)}
+    (bare.root / "answers.json").write_text(json.dumps(answers))
+    return bare
+
+
+def write(space: Space, name: str, text: str = "a note") -> None:
+    path = space.root / "vault" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{text} called {name}\n")
+
+
+def judge(space: Space, *more: str) -> None:
+    queries = [json.dumps({"_id": f"q{n:02}", "text": f"where is note {n}"}) for n in range(1, 21)]
+    (space.root / "set" / "queries.jsonl").write_text("\n".join(queries) + "\n")
+    rows = [f"q{n:02}\tvault/n{n:02}.md\t1" for n in range(1, 21)]
+    lines = ["query-id\tcorpus-id\tscore", *rows, *more]
+    (space.root / "set" / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
+
+
+def measure(space: Space, times: int = 1) -> None:
+    for _ in range(times):
+        done = space.core("measure", "-q")
+        assert done.code == 0, done.err
+
+
+def gate(space: Space, *arguments: str) -> None:
+    measure(space, 2)
+    assert space.gate("floor", "--write", *arguments).code == 0
+    assert space.gate("baseline", "--write").code == 0
+
+
+def grown(space: Space, count: int) -> None:
+    for number in range(41, 41 + count):
+        write(space, f"n{number:02}.md")
+
+
+def shrunk(space: Space, count: int) -> None:
+    for number in range(40, 40 - count, -1):
+        (space.root / "vault" / f"n{number:02}.md").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "drifting", "pinned"),
+    [
+        (lambda space: None, [], []),
+        (lambda space: write(space, "n40.md", "another text"), [], ["corpus-differs"]),
+        (lambda space: write(space, "n01.md", "a judged note, rewritten"), [], ["corpus-differs"]),
+        (lambda space: grown(space, 4), [], ["corpus-differs"]),
+        (lambda space: shrunk(space, 4), [], ["corpus-differs"]),
+        (lambda space: grown(space, 5), ["corpus-size-differs"], ["corpus-differs"]),
+        (lambda space: shrunk(space, 5), ["corpus-size-differs"], ["corpus-differs"]),
+        (lambda space: judge(space, "q01\tvault/n30.md\t1"), ["judgements-differ"], ["judgements-differ"]),
+        (
+            lambda space: space.edit(
+                space.root / "set" / "dataset.toml", '"../vault"', '"../vault"\nexclude = ["x.md"]'
+            ),
+            ["recipe-differs"],
+            ["recipe-differs"],
+        ),
+    ],
+)
+def test_an_arm_that_drifts_is_gated_within_its_band(
+    vault: Space, change: Callable[[Space], None], drifting: list[str], pinned: list[str]
+) -> None:
+    """K5: edits and a tenth more or fewer documents pass; judgements, recipe and a larger move are refused.
+
+    A pinned arm, beside it, refuses each of these.
+    """
+    measure(vault, 2)
+    # Two policies over the same runs, before and after the change.
+    assert vault.gate("floor", "--write", "--policy", "moving", "--drifts", "0.1").code == 0
+    assert vault.gate("floor", "--write").code == 0
+    for policy in ("moving", "policy"):
+        assert vault.gate("baseline", "--write", "--policy", policy).code == 0
+    change(vault)
+    measure(vault)
+    for policy, expected in (("moving", drifting), ("policy", pinned)):
+        done = vault.check("--policy", policy)
+        assert (done.code, done.codes) == (1 if expected else 0, expected)
+
+
+def test_a_judged_document_that_is_gone_leaves_nothing_to_grade(vault: Space) -> None:
+    """K5: the judged documents must all be there: measuring them fails, and makes no report."""
+    gate(vault, "--drifts", "0.1")
+    shutil.rmtree(vault.root / ".eval")
+    (vault.root / "vault" / "n07.md").unlink()
+    done = vault.core("measure", "-q")
+    assert (done.code, "n07.md" in done.err) == (3, True)
+    assert vault.check().codes == ["report-missing"]
+
+
+@pytest.mark.parametrize(
+    ("drifts", "added", "told"),
+    [
+        (None, 2, "1 run is no floor"),
+        ("0.1", 2, None),
+        ("0.1", 4, None),
+        ("0.1", 8, "1 run is no floor"),
+        ("0", 2, "1 run is no floor"),
+    ],
+)
+def test_evidence_may_drift_as_the_arm_may(
+    vault: Space, drifts: str | None, added: int, told: str | None
+) -> None:
+    """K5: runs of two days, with a few documents more on the second, carry a floor of an arm that drifts."""
+    measure(vault)
+    grown(vault, added)
+    measure(vault)
+    done = vault.gate("floor", "--write", *(["--drifts", drifts] if drifts else []))
+    assert (done.code, told in done.err if told else True) == (1 if told else 0, True), done.err
+    if told is None:
+        arm = tomllib.loads(vault.floors.read_text())["arms"]["notes"]
+        newest = 40 + added
+        assert (arm["corpus"], len(arm["evidence"])) == ("drifts", 2)
+        assert arm["documents"] == [newest - newest // 10, newest + newest // 10]
+        assert vault.gate("baseline", "--write").code == 0
+        assert vault.check().code == 0
+
+
+def test_evidence_that_is_named_and_too_far_is_told_by_its_count(vault: Space) -> None:
+    measure(vault)
+    grown(vault, 8)
+    measure(vault)
+    named = vault.evidence()
+    done = vault.gate("floor", "notes", "--drifts", "0.1", *named)
+    assert (done.code, "had 40 documents, and the band around" in done.err) == (1, True)
+    assert "corpus differ" in vault.gate("floor", "notes", *named).err
+
+
+@pytest.mark.parametrize(
+    ("documents", "share", "expected"),
+    [(40, 0.1, (36, 44)), (50, 0.1, (45, 55)), (3, 0.1, (2, 4)), (1, 0.0, (1, 2)), (10, 0.29, (8, 12))],
+)
+def test_a_band_is_at_least_one_document_wide(
+    documents: int, share: float, expected: tuple[int, int]
+) -> None:
+    from eval_gate.floor import band
+
+    assert band(documents, share) == expected
+
+
+def test_an_open_band_with_a_pinned_corpus_is_no_policy(vault: Space) -> None:
+    """Taking `drifts` away and leaving the band, or the reverse, is a fault of the file."""
+    gate(vault, "--drifts", "0.1")
+    for old, new in (('corpus = "drifts"', 'corpus = "pinned"'), ("documents = [36, 44]\n", "")):
+        text = vault.floors.read_text()
+        vault.edit(vault.floors, old, new)
+        done = vault.check()
+        assert (done.code, "goes with corpus = 'drifts'" in done.err) == (2, True)
+        vault.floors.write_text(text)
+    assert vault.check().code == 0

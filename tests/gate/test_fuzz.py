@@ -1,0 +1,291 @@
+"""Whatever stands in the files, the gate answers 0, 1 or 2; and never 0 where one place that matters was altered."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tomlkit
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from conftest import Space
+
+SETTINGS = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+MORE = settings(SETTINGS, max_examples=150)
+
+# Near misses of numbers and words, and what no field is.
+ODD: list[Any] = [
+    None, True, False, 0, 1, -1, 27, 26, 28, 27.0, 0.0, 1.0, 0.5, 1.5, -0.0, 1e308, 10**18, 10**400, float("nan"),
+    float("inf"), "", "0", "27", "0.95", "hit@1", "notes", "none", "\x1b[31m", "\u0000", "é", [], [0], {}, {"a": None},
+]  # fmt: skip
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+KEYS = "schema arm arms notes n metrics hit@1 mrr rows id ids judged rank grade task parts sha256 evidence"
+words = st.sampled_from(KEYS.split())
+values = st.recursive(
+    scalars | st.sampled_from(ODD),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=6), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to everything in a JSON value that holds nothing itself."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    empty = True
+    for name, item in inner:
+        empty = False
+        yield from leaves(item, (*path, name))
+    if empty:
+        yield path
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for name in path:
+        value = value[name]
+    return value
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether a reader may take one for the other: equal, and not `true` for 1; floats to the last bits."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, float) and isinstance(new, int | float):
+        return abs(old - new) <= 1e-9 if abs(new) < 1e300 else False
+    return type(old) is type(new) and bool(old == new)
+
+
+def altered(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    changed = copy.deepcopy(value)
+    at(changed, path[:-1])[path[-1]] = new
+    return changed
+
+
+@pytest.fixture(scope="module")
+def world(gated: Path, make: type[Space], tmp_path_factory: pytest.TempPathFactory) -> Space:
+    """One workspace for all examples: each writes the file that it is about anew."""
+    root = tmp_path_factory.mktemp("fuzz") / "space"
+    shutil.copytree(gated, root)
+    space = make(root)
+    assert space.gate("baseline", "--write", "--p95-ms", "300").code == 0
+    assert space.check().code == 0
+    return space
+
+
+@pytest.fixture
+def fresh(world: Space) -> Iterator[Space]:
+    """The workspace, with its files put back after all examples."""
+    kept = {path: path.read_bytes() for path in (world.floors, world.budgets, world.baseline, world.report)}
+    yield world
+    for path, data in kept.items():
+        path.write_bytes(data)
+    assert world.check().code == 0
+
+
+def answers(space: Space, *codes: int) -> int:
+    done = space.check()
+    assert done.code in codes, done
+    assert "Traceback" not in done.err
+    assert "internal error" not in done.err
+    return done.code
+
+
+@pytest.mark.parametrize("file", ["report", "baseline"])
+def test_any_json_as_a_report_is_refused(fresh: Space, file: str) -> None:
+    """K3: a malformed report is a failure, and never one of the program."""
+    path: Path = getattr(fresh, file)
+
+    @SETTINGS
+    @given(values)
+    def run(value: Any) -> None:
+        path.write_text(json.dumps(value))
+        answers(fresh, 1)
+
+    run()
+
+
+@pytest.mark.parametrize("file", ["report", "baseline", "floors", "budgets"])
+def test_any_bytes_as_a_file_are_refused(fresh: Space, file: str) -> None:
+    """K3: cut short, padded, or not text at all."""
+    path: Path = getattr(fresh, file)
+    whole = path.read_bytes()
+
+    @SETTINGS
+    @given(
+        st.binary(max_size=60)
+        | st.integers(0, len(whole) - 3).map(lambda n: whole[:n])
+        | st.tuples(st.integers(0, len(whole) - 3), st.binary(min_size=1, max_size=3)).map(
+            lambda pair: whole[: pair[0]] + pair[1] + whole[pair[0] :]
+        )
+    )
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        if file in ("report", "baseline"):
+            answers(fresh, 0, 1)
+        else:
+            answers(fresh, 0, 1, 2)
+
+    run()
+
+
+@pytest.mark.parametrize("file", ["report", "baseline"])
+def test_a_report_altered_in_one_place_passes_only_where_nothing_is_at_stake(fresh: Space, file: str) -> None:
+    """A4, K3: every value is bound to the others, but for timing and the names of process and host."""
+    path: Path = getattr(fresh, file)
+    whole = json.loads(path.read_text())
+    places = list(leaves(whole))
+    assert len(places) > 600
+    free = {("environment", "process"), ("environment", "host")}
+
+    @MORE
+    @given(st.sampled_from(places), st.sampled_from(ODD) | values)
+    def run(place: tuple[Any, ...], new: Any) -> None:
+        if same(at(whole, place), new):
+            return
+        path.write_text(json.dumps(altered(whole, place, new)))
+        code = answers(fresh, 0, 1)
+        if code == 0:
+            assert place in free or place[0] in ("latency", "ingest"), (place, at(whole, place), new)
+
+    run()
+
+
+def test_a_row_dropped_doubled_or_moved_is_noticed_or_means_nothing(fresh: Space) -> None:
+    """A4: pairing is by id: an order means nothing, a row more or less does."""
+    whole = json.loads(fresh.report.read_text())
+    rows = whole["rows"]
+
+    @SETTINGS
+    @given(st.lists(st.sampled_from(range(27)), min_size=20, max_size=30) | st.permutations(range(27)))
+    def run(order: list[int]) -> None:
+        fresh.report.write_text(json.dumps({**whole, "rows": [rows[number] for number in order]}))
+        answers(fresh, 0 if sorted(order) == list(range(27)) else 1)
+
+    run()
+
+
+@pytest.mark.parametrize("file", ["floors", "budgets"])
+def test_any_toml_as_policy_is_graded_or_refused(fresh: Space, file: str) -> None:
+    """K3: a policy file at fault exits 2, with words."""
+    path: Path = getattr(fresh, file)
+    schema = {"floors": "floors-v1", "budgets": "budgets-v1"}[file]
+    toml = st.recursive(
+        st.booleans()
+        | st.integers(-(2**63), 2**63 - 1)
+        | st.floats()
+        | st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
+        | st.dates(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+        max_leaves=15,
+    )
+
+    @SETTINGS
+    @given(st.dictionaries(words, toml, max_size=4), st.booleans(), toml)
+    def run(table: dict[str, Any], named: bool, arm: Any) -> None:
+        if named:
+            table = {**table, "schema": schema, "arms": {"notes": arm}}
+        path.write_text(tomlkit.dumps(table))
+        answers(fresh, 1, 2) if file == "floors" else answers(fresh, 0, 2)
+
+    run()
+
+
+def test_floors_altered_in_one_place_pass_only_where_the_bar_is_not_lowered(fresh: Space) -> None:
+    """K2, S5: a floor is what its evidence, margin and n give, for the task that the report must have."""
+    whole = tomllib.loads(fresh.floors.read_text())
+    places = list(leaves(whole))
+    told = {"run_id", "started", "digest", "commit", "class", "provisional", "min_gate", "reason"}
+
+    @MORE
+    @given(
+        st.sampled_from(places), st.sampled_from([v for v in ODD if v not in (None, {"a": None}, 10**400)])
+    )
+    def run(place: tuple[Any, ...], new: Any) -> None:
+        if same(at(whole, place), new):
+            return
+        fresh.floors.write_text(tomlkit.dumps(altered(whole, place, new)))
+        code = answers(fresh, 0, 1, 2)
+        if code == 0:
+            # Cut-offs may differ between floors and report; a value of better evidence moves no floor.
+            known = place[-1] in told or "cutoffs" in place
+            better = "values" in place and new >= at(whole, place)
+            equal = "task" in place and new == at(whole, place)  # 0 and false say the same scale
+            assert known or better or equal, (place, at(whole, place), new)
+
+    run()
+
+
+def test_a_budget_altered_in_one_place_is_read_or_refused(fresh: Space) -> None:
+    whole = tomllib.loads(fresh.budgets.read_text())
+    whole["arms"]["notes"]["max_drop"] = {"mrr": 2.5}
+    places = list(leaves(whole))
+
+    @SETTINGS
+    @given(
+        st.sampled_from(places), st.sampled_from([v for v in ODD if v not in (None, {"a": None}, 10**400)])
+    )
+    def run(place: tuple[Any, ...], new: Any) -> None:
+        fresh.budgets.write_text(tomlkit.dumps(altered(whole, place, new)))
+        code = answers(fresh, 0, 1, 2)
+        if code == 0:
+            assert isinstance(new, int | float), (place, new)
+            assert not isinstance(new, bool), (place, new)
+
+    run()
+
+
+@pytest.mark.parametrize("file", ["floors", "budgets"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("n = " + "9" * 5000, id="digits"),
+        pytest.param("n = 0x" + "f" * 9000, id="hexadecimal"),
+        pytest.param("a." * 3000 + "b = 1", id="dotted"),
+        pytest.param("a = " + "[" * 3000 + "]" * 3000, id="lists"),
+        pytest.param("a = " + "{a=" * 3000 + "1" + "}" * 3000, id="tables"),
+        pytest.param('a = "\\ud800"', id="surrogate"),
+        pytest.param("a = 2020-13-45", id="date"),
+    ],
+)
+def test_toml_at_the_edge_of_its_grammar_is_a_fault_of_the_file(fresh: Space, file: str, text: str) -> None:
+    """K3: numbers of thousands of digits and tables without end are no policy, and no crash."""
+    path: Path = getattr(fresh, file)
+    path.write_text(f'schema = "{file}-v1"\n{text}\n')
+    answers(fresh, 2)
+
+
+@pytest.mark.parametrize("file", ["report", "baseline"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda r: r["rows"][0]["judged"][0].update(grade=10**400), id="a huge grade"),
+        pytest.param(lambda r: r["rows"][0]["judged"][0].update(rank=10**400), id="a huge rank"),
+        pytest.param(lambda r: r["task"]["parts"].update(limit=10**400), id="a huge limit"),
+        pytest.param(lambda r: r["task"]["parts"].update(cutoffs=[1, 10**400]), id="a huge cut-off"),
+        pytest.param(lambda r: r["task"]["parts"].update(limit=10**400, cutoffs=[1, 10**400]), id="both"),
+    ],
+)
+def test_numbers_beyond_arithmetic_are_refused(fresh: Space, file: str, change: Any) -> None:
+    """K3: no value of a report makes the program fail."""
+    path: Path = getattr(fresh, file)
+    fresh.alter(path, change)
+    answers(fresh, 1)
+
+
+def test_deep_json_is_refused(fresh: Space) -> None:
+    fresh.report.write_text('{"rows": ' + "[" * 100_000)
+    answers(fresh, 1)
+    fresh.report.write_text('{"rows": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    answers(fresh, 1)

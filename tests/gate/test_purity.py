@@ -1,0 +1,179 @@
+"""The gate reads and judges: it opens no connection, starts nothing, writes nothing, and imports little."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Space
+
+# Runs a script with every way out closed: what it tries to open, start or write ends it with code 99. Prints the
+# names of all loaded modules to the file descriptor in LOADED.
+SEALED = """
+import os, sys
+loaded = int(os.environ.pop("LOADED"))
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CLOSED = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.fork", "os.system", "os.spawn", "os.remove",
+          "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate",
+          "os.utime", "shutil.", "tempfile.", "ftplib.", "http.", "urllib.", "smtplib.", "sqlite3.", "webbrowser.",
+          "ctypes.")
+def guard(event, arguments):
+    if event.startswith(CLOSED) or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES):
+        os.write(2, f"TRIED {event} {arguments!r}\\n".encode())
+        os._exit(99)
+sys.addaudithook(guard)
+sys.argv = ["script", *sys.argv[1:]]
+code = 98
+try:
+    BODY
+except SystemExit as done:
+    code = done.code
+sys.stdout.flush()
+os.write(loaded, " ".join(sorted(sys.modules)).encode())
+sys.exit(code)
+"""
+GATE = "from eval_gate.cli import main; main()"
+
+
+def sealed(space: Space, *arguments: str, body: str = GATE) -> tuple[int, str, set[str]]:
+    """Run in a process of its own, sealed, with no git and no other program on its path."""
+    read, write = os.pipe()
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV", "GIT_"))
+    }
+    environment |= {"PATH": "", "LOADED": str(write)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", SEALED.replace("BODY", body), *arguments],
+            cwd=space.root,
+            env=environment,
+            pass_fds=[write],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        os.close(write)
+        write = -1
+        with os.fdopen(read, closefd=False) as stream:
+            modules = set(stream.read().split())
+    finally:
+        os.close(read)
+        if write >= 0:
+            os.close(write)
+    return done.returncode, done.stdout + done.stderr, modules
+
+
+def stats(space: Space) -> dict[str, tuple[int, int, int]]:
+    return {
+        str(path): (path.stat().st_mtime_ns, path.stat().st_ino, path.stat().st_size)
+        for path in [space.root, *space.root.rglob("*")]
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [("pass", 0), ("fail", 1), ("refused", 1), ("no policy", 2)],
+)
+def test_a_check_touches_nothing_outside_itself(space: Space, state: str, code: int) -> None:
+    """K3: pure and offline: no socket, no process, no file opened to write; no byte and no time of a file changes."""
+    if state == "fail":
+        assert space.measure(space.losing(5)).code == 0
+    elif state == "refused":
+        space.report.write_text("{")
+    elif state == "no policy":
+        space.floors.unlink()
+    before, times = space.tree(), stats(space)
+    for path in (space.root / "policy").rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    for arguments in (["check"], ["check", "--format", "json"]):
+        done, output, _ = sealed(space, *arguments)
+        assert done == code, output
+    assert space.tree() == before
+    assert stats(space) == times
+    for path in (space.root / "policy").rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.mark.parametrize(
+    ("body", "tried"),
+    [
+        (GATE, "TRIED"),
+        ("import socket; socket.socket()", "TRIED socket.__new__"),
+        ("import subprocess; subprocess.run(['true'])", "TRIED subprocess.Popen"),
+        ("open('x', 'w')", "TRIED open"),
+    ],
+)
+def test_the_seal_would_notice(space: Space, body: str, tried: str) -> None:
+    """K3: writing a floor, a connection, a process or a file ends the sealed process: the test above can fail."""
+    done, output, _ = sealed(space, "floor", "--write", body=body)
+    assert (done, tried in output) == (99, True), output
+
+
+def test_floors_and_baselines_are_proposed_without_writing(space: Space) -> None:
+    """K3, A4: without --write no verb writes."""
+    for verb in ("floor", "baseline"):
+        done, output, _ = sealed(space, verb)
+        assert done == 0, output
+
+
+OURS = {
+    "eval_core",
+    "eval_core.cli",
+    "eval_core.cli.app",
+    "eval_core.console",
+    "eval_core.errors",
+    "eval_core.files",
+    "eval_core.keys",
+    "eval_core.metrics",
+    "eval_core.models",
+    "eval_core.report",
+    "eval_core.report_check",
+    "eval_gate",
+    "eval_gate.changes",
+    "eval_gate.cli",
+    "eval_gate.cli.check",
+    "eval_gate.judge",
+    "eval_gate.policy",
+    "eval_gate.render",
+    "eval_gate.verdict",
+}
+THIRD_PARTY = {
+    "annotated_types",
+    "click",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions",
+    "typing_inspection",
+}
+
+
+def test_a_check_loads_little(space: Space) -> None:
+    """K3: no backend, no numpy, no rich, no TOML writer, nothing of measuring: the light set of modules is listed."""
+    done, output, loaded = sealed(space, "check")
+    assert done == 0, output
+    _, _, bare = sealed(space, body="pass")
+    extra = loaded - bare
+    ours = {name for name in extra if name.startswith("eval_")}
+    assert ours - OURS == set(), "one more module of ours on the gate's path"
+    tops = {name.partition(".")[0] for name in extra if not name.startswith(("eval_", "_"))}
+    assert tops - THIRD_PARTY - sys.stdlib_module_names == set()
+    heavy = {"asyncio", "concurrent", "http", "multiprocessing", "sqlite3", "ssl", "unittest", "xml"}
+    assert heavy & tops == set()
+
+
+def test_nothing_looks_for_plugins(space: Space) -> None:
+    """K3: entry points are never read on the gate's path, neither ours nor another library's."""
+    forbid = (
+        "import importlib.metadata as m; "
+        "m.entry_points = m.distributions = m.distribution = lambda *a, **k: os._exit(97); "
+    )
+    done, output, _ = sealed(space, "check", body=forbid + GATE)
+    assert done == 0, output
+    done, output, _ = sealed(space, body=forbid + "from eval_core.backend import names; names()")
+    assert done == 97, output
