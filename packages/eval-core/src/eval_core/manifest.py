@@ -1,0 +1,359 @@
+"""Retrieval-comparison manifests: queries, and for each the files of a repository that answer it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from eval_core.errors import Fault, Faults, Misuse
+from eval_core.files import read_text
+from eval_core.models import Closed
+
+#: The folders that a manifest may name without the `.agents/` that they lie below.
+SURFACES = (
+    "learnings",
+    "patterns",
+    "findings",
+    "research",
+    "compiled",
+    "plans",
+    "brainstorm",
+    "council",
+    "design",
+    "wiki",
+)
+
+#: What a legacy array, which has no id, is called.
+LEGACY_ID = "legacy-search-eval"
+
+#: The forms that are read, as a message shows them.
+FORMS = (
+    '{"id": …, "queries": [{"id": …, "query": …, "ground_truth": [PATH, …]}]}'
+    '  or  [{"query": …, "relevant": [PATH, …]}]'
+)
+
+
+class ManifestQuery(Closed):
+    """One query. `ground_truth` holds cleaned paths, relative to the search root, in the file's order."""
+
+    id: str = Field(min_length=1)
+    query: str = Field(min_length=1)
+    intent: str = ""
+    ground_truth: tuple[str, ...] = Field(min_length=1)
+
+
+class Manifest(Closed):
+    """A manifest as it is used, whichever form it was written in."""
+
+    id: str = Field(min_length=1)
+    description: str = ""
+    queries: tuple[ManifestQuery, ...]
+    form: Literal["search-eval", "legacy"] = "search-eval"
+    skipped: int = Field(
+        default=0, ge=0, description="Entries of a legacy array without a relevant path, left out."
+    )
+    unread: dict[str, int] = Field(
+        default={},
+        description="Keys that mean nothing here, such as queries[].notes, and how often they stand.",
+    )
+
+
+def clean(path: str) -> str:
+    """The path as it is looked up: without `.` and empty parts, below `.agents/` where it begins with a surface.
+
+    Cleaning what was cleaned changes nothing.
+
+    Raises:
+        ValueError: it is empty or absolute, or holds a `..` part, a backslash or a zero character; with the mend.
+    """
+    if "\\" in path:
+        raise ValueError("holds a backslash; write slashes between the parts")
+    if "\0" in path:
+        raise ValueError("holds a zero character, which no path has")
+    if path.startswith("/") or re.match(r"[A-Za-z]:/", path):
+        raise ValueError("is absolute; write it relative to the search root")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise ValueError("holds '..'; write it relative to the search root, without going up")
+    if not "".join(parts).strip():
+        raise ValueError("is empty; name a file")
+    return "/".join([".agents", *parts] if parts[0] in SURFACES else parts)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest of either form: `{id, description?, queries: [{id, query, intent?, ground_truth}]}`, or the
+    legacy array `[{query, relevant, category?}]`, whose queries are q1, q2, … by their place in the array.
+
+    Keys of other names are passed over and counted in `unread`, since published manifests carry notes of their own.
+    Where a required key is missing, the fault names the one that looks like a slip of it. An entry of a legacy array
+    with an empty `relevant` is left out and counted; a query of the newer form without ground truth is a fault.
+
+    Raises:
+        Faults: everything that is wrong with its content, each with file, line and place (`queries[3].query`).
+        Misuse: absent, not UTF-8, not JSON, or of neither form.
+    """
+    return parse_manifest(read_text(path, "manifest"), path)
+
+
+def parse_manifest(text: str, path: Path) -> Manifest:
+    """Read the text of a manifest; see `read_manifest`. `path` is for the messages."""
+    value = _decoded(text, path)
+    reading = _Reading()
+    if isinstance(value, list):
+        manifest = _legacy(value, reading)
+    elif isinstance(value, dict) and ("queries" in value or ("id" in value and "cases" not in value)):
+        manifest = _search_eval(value, reading)
+    else:
+        raise Misuse(
+            f"{path}: {_stranger(value)}", reason="manifest-form-unknown", remedy=f"Read are  {FORMS}"
+        )
+    if reading.faults or manifest is None:
+        lines = _lines(text)
+        raise Faults(
+            Fault(f"{path}:{lines.get(place, 1)}", message, "manifest-invalid")
+            for place, message in reading.faults
+        )
+    return manifest
+
+
+def _decoded(text: str, path: Path) -> Any:
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate names no file and cannot be shown
+    except json.JSONDecodeError as error:
+        told = f"{path}:{error.lineno}  the manifest is not JSON: {error.msg} at column {error.colno}"
+        raise Misuse(told, reason="file-malformed") from error
+    except UnicodeEncodeError as error:
+        told = (
+            f"{path}: the manifest holds a lone surrogate escape (\\ud800 to \\udfff), which is no character"
+        )
+        raise Misuse(told, reason="file-malformed") from error
+    except RecursionError as error:
+        raise Misuse(f"{path}: the manifest is nested too deeply", reason="file-malformed") from error
+    except ValueError as error:
+        raise Misuse(f"{path}: the manifest is not JSON: {error}", reason="file-malformed") from error
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"key {name!r} is given twice in one table")
+    return table
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _stranger(value: object) -> str:
+    if isinstance(value, dict) and "cases" in value:
+        return (
+            "is a retrieval-bench file (cases with expected names): "
+            "they name documents beside it, not paths of a repository."
+        )
+    if isinstance(value, dict):
+        keys = ", ".join(_shown(key) for key in list(value)[:6]) or "none"
+        return f"is no manifest of a retrieval comparison (its keys: {keys})."
+    return f"is no manifest of a retrieval comparison, but {_shown(value)}."
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+class _Reading:
+    """Takes values out of decoded JSON and gathers what is wrong with them, each at its place."""
+
+    def __init__(self) -> None:
+        self.faults: list[tuple[str, str]] = []
+        self.unread: Counter[str] = Counter()
+
+    def fault(self, place: str, message: str) -> None:
+        self.faults.append((place, message))
+
+    def wrong(self, place: str, value: object, message: str) -> None:
+        self.fault(place, f"{place} = {_shown(value)}: {message}")
+
+    def table(self, value: object, place: str, known: Iterable[str]) -> dict[str, Any] | None:
+        """The value as a table; keys of it that are not known are counted."""
+        if not isinstance(value, dict):
+            self.wrong(place, value, "should be a table")
+            return None
+        for key in value:
+            if key not in known:
+                self.unread[_inside(re.sub(r"\[\d+\]", "[]", place), key)] += 1
+        return value
+
+    def rows(self, table: Mapping[str, Any], key: str, place: str, known: Iterable[str]) -> list[Any] | None:
+        """A required list."""
+        if self._missing(table, key, place, known):
+            return None
+        if not isinstance(table[key], list):
+            self.wrong(_inside(place, key), table[key], "should be a list")
+            return None
+        rows: list[Any] = table[key]
+        return rows
+
+    def text(
+        self, table: Mapping[str, Any], key: str, place: str, known: Iterable[str], *, required: bool = True
+    ) -> str:
+        """A text; one that is not required may be null. Where it is wrong, a stand-in, and the fault is kept."""
+        value = table.get(key)
+        if not required and value is None:
+            return ""
+        if self._missing(table, key, place, known):
+            return ""
+        if not isinstance(value, str):
+            self.wrong(_inside(place, key), value, "should be a text")
+            return ""
+        if required and not value.strip():
+            self.wrong(_inside(place, key), value, "is empty")
+        return value
+
+    def _missing(self, table: Mapping[str, Any], key: str, place: str, known: Iterable[str]) -> bool:
+        if key in table:
+            return False
+        close = difflib.get_close_matches(key, [name for name in table if name not in known], n=1)
+        hint = f"; is {_shown(close[0])} a slip of it?" if close else ""
+        self.fault(place, f"{_inside(place, key)} is missing{hint}")
+        return True
+
+    def paths(self, rows: Iterable[object], place: str) -> tuple[str, ...]:
+        """The cleaned paths of a list."""
+        found: dict[str, str] = {}
+        for number, written in enumerate(rows):
+            here = f"{place}[{number}]"
+            if not isinstance(written, str):
+                self.wrong(here, written, "should be a path")
+                continue
+            try:
+                path = clean(written)
+            except ValueError as error:
+                self.wrong(here, written, str(error))
+                continue
+            first = found.setdefault(path, here)
+            if first != here:
+                self.wrong(here, written, f"is judged again (first at {first})")
+        return tuple(found)
+
+
+_TOP = ("id", "description", "queries")
+_QUERY = ("id", "query", "intent", "ground_truth")
+_ENTRY = ("query", "relevant", "category")
+
+
+def _search_eval(value: dict[str, Any], reading: _Reading) -> Manifest | None:
+    reading.table(value, "", _TOP)
+    name = reading.text(value, "id", "", _TOP)
+    description = reading.text(value, "description", "", _TOP, required=False)
+    queries: list[ManifestQuery] = []
+    first: dict[str, str] = {}
+    for number, row in enumerate(reading.rows(value, "queries", "", _TOP) or ()):
+        place = f"queries[{number}]"
+        table = reading.table(row, place, _QUERY)
+        if table is None:
+            continue
+        query = reading.text(table, "id", place, _QUERY)
+        text = reading.text(table, "query", place, _QUERY)
+        intent = reading.text(table, "intent", place, _QUERY, required=False)
+        rows = reading.rows(table, "ground_truth", place, _QUERY)
+        truth = reading.paths(rows or (), f"{place}.ground_truth")
+        if rows == []:
+            reading.fault(
+                f"{place}.ground_truth",
+                f"{place}.ground_truth is empty; name the files that answer it, or drop the query",
+            )
+        if query and first.setdefault(query, place) != place:
+            reading.wrong(f"{place}.id", query, f"is the id of {first[query]} too")
+        if not reading.faults:
+            queries.append(ManifestQuery(id=query, query=text, intent=intent, ground_truth=truth))
+    if reading.faults:
+        return None
+    return Manifest(id=name, description=description, queries=tuple(queries), unread=dict(reading.unread))
+
+
+def _legacy(value: list[Any], reading: _Reading) -> Manifest | None:
+    queries: list[ManifestQuery] = []
+    skipped = 0
+    for number, row in enumerate(value):
+        place = f"[{number}]"
+        table = reading.table(row, place, _ENTRY)
+        if table is None:
+            continue
+        text = reading.text(table, "query", place, _ENTRY)
+        intent = reading.text(table, "category", place, _ENTRY, required=False)
+        rows = reading.rows(table, "relevant", place, _ENTRY)
+        truth = reading.paths(rows or (), f"{place}.relevant")
+        if rows == []:
+            skipped += 1
+        elif not reading.faults:
+            queries.append(ManifestQuery(id=f"q{number + 1}", query=text, intent=intent, ground_truth=truth))
+    if reading.faults:
+        return None
+    return Manifest(
+        id=LEGACY_ID,
+        queries=tuple(queries),
+        form="legacy",
+        skipped=skipped,
+        unread=dict(reading.unread),
+    )
+
+
+def _inside(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s"\[\]{}:,]+')
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open list or table, and the place that is being read in it."""
+
+    place: str
+    is_list: bool
+    number: int = 0
+    key: str = ""
+
+    def here(self) -> str:
+        return f"{self.place}[{self.number}]" if self.is_list else _inside(self.place, self.key)
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line of every value of a sound JSON text, by its place. Read only once there is a fault to point at."""
+    found: dict[str, int] = {}
+    frames: list[_Frame] = []
+    naming = False
+    line, reached = 1, 0
+    for token in _TOKEN.finditer(text):
+        line += text.count("\n", reached, token.start())
+        reached = token.start()
+        mark = token[0]
+        if mark in ("}", "]"):
+            frames.pop()
+            naming = False
+        elif mark == ",":
+            frames[-1].number += 1
+            naming = not frames[-1].is_list
+        elif mark == ":":
+            naming = False
+        elif naming:
+            frames[-1].key = json.loads(mark)
+        else:
+            place = frames[-1].here() if frames else ""
+            found[place] = line
+            if mark in ("{", "["):
+                frames.append(_Frame(place, is_list=mark == "["))
+                naming = mark == "{"
+    return found

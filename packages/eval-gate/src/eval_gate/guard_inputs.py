@@ -1,0 +1,213 @@
+"""What the guard looks at: the files that a manifest or a set judges relevant, as paths of one repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote_to_bytes
+
+from eval_core.corpus import CorpusFile, encode_id
+from eval_core.dataset import HEADER
+from eval_core.definition import Archive, Definition, Folder, Git, read_definition
+from eval_core.errors import CouldNot, Fault, Faults, Misuse
+from eval_core.files import BOM
+from eval_core.manifest import read_manifest
+from eval_core.reconstruct.globs import Globs
+from eval_core.reconstruct.tree import Tree
+
+Form = Literal["search-eval", "legacy", "dataset"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The files that one manifest or set judges: by path from the repository's top, the queries that want it.
+
+    `elsewhere` counts judged documents that are no files of this repository. `unread` counts keys that were passed
+    over, `skipped` entries without a path.
+    """
+
+    name: str
+    form: Form
+    id: str
+    queries: int
+    paths: Mapping[bytes, tuple[str, ...]]
+    elsewhere: int = 0
+    skipped: int = 0
+    unread: int = 0
+
+
+def read_judged(path: Path, tree: Tree, root: bytes) -> Judged:
+    """Read a manifest, whose paths are relative to `root`, or the folder of a set.
+
+    Raises:
+        Faults: all that is wrong with its content, with file and line.
+        Misuse: it is not there, or is neither.
+        CouldNot: a file of it cannot be read.
+    """
+    return _set(path, tree) if path.is_dir() else _manifest(path, root)
+
+
+def _manifest(path: Path, root: bytes) -> Judged:
+    if path.suffix == ".toml":
+        raise Misuse(
+            f"{path}: is no manifest; a set is named by its folder: {path.parent}", reason="file-malformed"
+        )
+    manifest = read_manifest(path)
+    wanted: dict[bytes, list[str]] = {}
+    for query in manifest.queries:
+        for truth in query.ground_truth:
+            wanted.setdefault(_below(root, truth.encode()), []).append(query.id)
+    return Judged(
+        name=str(path),
+        form=manifest.form,
+        id=manifest.id,
+        queries=len(manifest.queries),
+        paths={name: tuple(queries) for name, queries in wanted.items()},
+        skipped=manifest.skipped,
+        unread=sum(manifest.unread.values()),
+    )
+
+
+def _set(folder: Path, tree: Tree) -> Judged:
+    definition = read_definition(folder)
+    positive = _positive(folder)
+    owners = _Owners(folder, definition, tree)
+    paths: dict[bytes, tuple[str, ...]] = {}
+    elsewhere = 0
+    faults = []
+    for document, judgement in positive.items():
+        try:
+            path = owners.path(document)
+        except ValueError as error:
+            faults.append(Fault(judgement.where, str(error)))
+            continue
+        if path is None:
+            elsewhere += 1
+        else:
+            paths[path] = (*paths.get(path, ()), *judgement.queries)
+    if faults:
+        raise Faults(faults)
+    return Judged(
+        name=str(folder),
+        form="dataset",
+        id=definition.name if definition else folder.resolve().name,
+        queries=len({query for judgement in positive.values() for query in judgement.queries}),
+        paths=paths,
+        elsewhere=elsewhere,
+    )
+
+
+class _Owners:
+    """Which source of a set's recipe a document comes from, as far as its id tells, and from which file.
+
+    An id is the source's prefix, a slash, and the percent-encoded path below its root. Where several sources have the
+    longest prefix that fits, those count whose globs take the path, and among them the one that has the file.
+    """
+
+    def __init__(self, folder: Path, definition: Definition | None, tree: Tree) -> None:
+        sources = definition.corpus.source if definition and definition.corpus else ()
+        self._tree = tree
+        self._sources = [source for source in sources if source.type != "inline"]
+        self._ours = {
+            source.name
+            for source in sources
+            if source.type == "git" and source.path is not None and tree.is_of(folder / source.path)
+        }
+        self._inline: frozenset[str] = frozenset()
+        if self._ours and len(self._sources) < len(sources):
+            # An id of the set's own file can look like one of a repository's; only the file tells them apart.
+            prefixes = [source.prefix for source in sources if source.type == "inline"]
+            ids = [document.id for document in CorpusFile(folder / "corpus.jsonl")]
+            self._inline = frozenset(
+                f"{prefix}/{name}" if prefix else name for prefix in prefixes for name in ids
+            )
+
+    def path(self, document: str) -> bytes | None:
+        """The file of this repository that a document is, from the top; None where it comes from elsewhere.
+
+        Raises:
+            ValueError: the id is one that no file of the repository gives; with the mend.
+        """
+        if not self._ours or document in self._inline:
+            return None
+        fitting = [source for source in self._sources if document.startswith(_lead(source))]
+        longest = max((len(_lead(source)) for source in fitting), default=0)
+        fitting = [source for source in fitting if len(_lead(source)) == longest]
+        name = unquote_to_bytes(document[longest:])
+        decoded = name.decode("utf-8", "surrogateescape")
+        fitting = [source for source in fitting if _takes(source, decoded)] or fitting
+        paths = [_below(source.root.encode(), name) for source in fitting if source.name in self._ours]
+        if paths and encode_id(decoded) != document[longest:]:
+            written = document[:longest] + encode_id(decoded)
+            raise ValueError(f"judges document {document!r}, an id that no file has; write it as {written!r}")
+        there = [path for path in paths if self._tree.find(path).kind == "file"]
+        if there:
+            return there[0]
+        return paths[0] if paths and len(paths) == len(fitting) else None
+
+
+def _lead(source: Git | Archive | Folder) -> str:
+    """What the ids of a source's documents begin with."""
+    prefix = source.name if source.prefix is None else source.prefix
+    return f"{prefix}/" if prefix else ""
+
+
+def _takes(source: Git | Archive | Folder, path: str) -> bool:
+    globs = Globs(source.include, source.exclude)
+    return globs.includes(path) and not globs.excludes(path)
+
+
+def _below(root: bytes, path: bytes) -> bytes:
+    return root + b"/" + path if root else path
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    where: str
+    queries: list[str]
+
+
+def _positive(folder: Path) -> dict[str, _Judgement]:
+    """The documents with a positive judgement in any split, with their queries, in the order of the files."""
+    files = sorted((folder / "qrels").glob("*.tsv"))
+    if not files:
+        raise Misuse(
+            f"{folder}: is neither a manifest nor a set; a set has judgements in qrels/SPLIT.tsv",
+            reason="dataset-missing",
+        )
+    found: dict[str, _Judgement] = {}
+    faults: list[Fault] = []
+    for file in files:
+        try:
+            raw = file.read_bytes().removeprefix(BOM)
+        except OSError as error:
+            raise CouldNot(
+                f"{file}: cannot be read: {error.strerror or error}", reason="file-unreadable"
+            ) from error
+        lines = [(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
+        for place, (number, line) in enumerate(lines):
+            fields = line.decode("utf-8", "surrogateescape").rstrip("\r").split("\t")
+            if place == 0 and tuple(fields) == HEADER:
+                continue
+            problem = _fault(fields)
+            if problem:
+                faults.append(Fault(f"{file}:{number}", problem))
+            elif int(fields[2]) > 0:
+                queries = found.setdefault(fields[1], _Judgement(f"{file}:{number}", [])).queries
+                if fields[0] not in queries:
+                    queries.append(fields[0])
+    if faults:
+        raise Faults(faults)
+    return found
+
+
+def _fault(fields: list[str]) -> str | None:
+    if len(fields) != len(HEADER):
+        return f"expected 3 fields with tabs between ({', '.join(HEADER)}), found {len(fields)}"
+    if not (fields[2].isascii() and fields[2].isdigit() and len(fields[2]) <= 9):
+        return f"grade {fields[2]!r} should be a whole number of at least 0"
+    if any("\udc80" <= character <= "\udcff" for field in fields for character in field):
+        return "not UTF-8"
+    return None
