@@ -115,6 +115,19 @@ def gate(session: nox.Session) -> None:
             (ROOT / ".eval" / "reports" / f"{arm}.json").unlink(missing_ok=True)
     work(session, "eval-core", "measure", "--lane", "pull-request", tools=False, quiet=True)
     work(session, "eval-gate", "check", *session.posargs, tools=False, quiet=True)
+    work(session, "eval-gate", "guard", tools=False, quiet=True)
+    # What the README of a set says of its headroom is held to what is measured now.
+    for page in sorted((ROOT / "datasets").glob("*/README.md")):
+        words = ("--headroom", "--check", "--into", str(page.relative_to(ROOT)))
+        work(
+            session,
+            "eval-core",
+            "inspect",
+            str(page.parent.relative_to(ROOT)),
+            *words,
+            tools=False,
+            quiet=True,
+        )
 
 
 # ---------------------------------------------------------------- the rest

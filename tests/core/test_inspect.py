@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eval_core.cli.inspect import CLOSE, OPEN, inspect
+from eval_core.errors import Refused
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,6 +81,16 @@ def test_the_table_is_put_between_the_marks_of_a_page_and_nothing_else_moves(col
     assert "old" not in once
     run(colours, "--headroom", "--into", page)
     assert page.read_text("utf-8") == once
+
+
+def test_check_says_whether_the_page_is_what_is_made_now_and_changes_nothing(colours: Path) -> None:
+    page = colours / "README.md"
+    page.write_text(f"{OPEN}\n{CLOSE}\n", "utf-8")
+    with pytest.raises(Refused, match="not what is made now"):
+        run(colours, "--headroom", "--check", "--into", page)
+    assert page.read_text("utf-8") == f"{OPEN}\n{CLOSE}\n"
+    run(colours, "--headroom", "--into", page)
+    assert run(colours, "--headroom", "--check", "--into", page).return_value == 0
 
 
 @pytest.mark.parametrize("text", ["no marks", f"{OPEN}\n{CLOSE}\n{OPEN}\n{CLOSE}\n"])

@@ -19,7 +19,8 @@ Examples:
                                                            the table, between the marks in a page
   eval-core inspect datasets/memory --format json          for machines
 
---into replaces what stands between the lines <!-- headroom --> and <!-- /headroom -->.
+--into replaces what stands between the lines <!-- headroom --> and <!-- /headroom -->; with --check it only says
+whether that is what is made now, and exits 1 where it is not.
 """
 
 OPEN, CLOSE = "<!-- headroom -->", "<!-- /headroom -->"
@@ -37,6 +38,9 @@ OPEN, CLOSE = "<!-- headroom -->", "<!-- /headroom -->"
     "--into", type=click.Path(path_type=Path), help="Put the headroom table into this page. With --headroom."
 )
 @click.option(
+    "--check", is_flag=True, help="With --into: change nothing, exit 1 if the page's table is another."
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
 def inspect(
@@ -46,6 +50,7 @@ def inspect(
     samples: int,
     sources: tuple[str, ...],
     into: Path | None,
+    check: bool,
     form: str,
 ) -> int:
     """Say what a set is made of and what its numbers cannot show."""
@@ -54,10 +59,12 @@ def inspect(
 
     if into is not None and not headroom:
         raise click.UsageError("--into takes the headroom table; say --headroom too")
+    if check and into is None:
+        raise click.UsageError("--check goes with --into PAGE")
     found = inspect_set(dataset, split, parse_sources(sources), headroom=headroom, samples=samples)
     if into is not None:
-        _put(into, markdown(found.headroom))
-        click.echo(f"{into}: the headroom table of {found.name} is in place", err=form == "json")
+        place = _put(into, markdown(found.headroom), check)
+        click.echo(f"{into}: the headroom table of {found.name} {place}", err=form == "json")
         if form != "json":
             return 0
     if form == "json":
@@ -69,8 +76,8 @@ def inspect(
     return 0
 
 
-def _put(page: Path, table: str) -> None:
-    from eval_core.errors import Misuse
+def _put(page: Path, table: str, check: bool) -> str:
+    from eval_core.errors import Misuse, Refused
     from eval_core.files import read_text, write_text
 
     text = read_text(page, "page")
@@ -80,7 +87,16 @@ def _put(page: Path, table: str) -> None:
             f"{page}: should hold the lines {OPEN} and {CLOSE} once, and the table goes between them",
             reason="marks-missing",
         )
-    write_text(page, marked.sub(lambda _: f"{OPEN}\n{table}\n{CLOSE}", text))
+    after = marked.sub(lambda _: f"{OPEN}\n{table}\n{CLOSE}", text)
+    if check and after != text:
+        raise Refused(
+            f"{page}: its headroom table is not what is made now",
+            reason="page-stale",
+            remedy="Run without --check.",
+        )
+    if not check:
+        write_text(page, after)
+    return "is what is made now" if check else "is in place"
 
 
 def markdown(rankers: tuple[Ranker, ...]) -> str:
