@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -234,6 +235,9 @@ def test_a_margin_of_the_whole_set_gates_nothing(space: Space, margin: int, code
         ("margin = 2", "margin = -1", "greater than or equal to 0"),
         ("n = 27", "n = 26", "the evidence with a margin of 2 gives"),
         ("n = 27", "n = 27.0", "should be a valid integer"),
+        ("n = 27", "n = 1000000001", "n and margin should be at most 1,000,000,000"),
+        ("margin = 2", "margin = 1000000001", "n and margin should be at most 1,000,000,000"),
+        pytest.param("margin = 2", f"margin = 0x{'f' * 400}", "n and margin", id="a huge margin"),
         ("n = 27", "n = 0", "greater than or equal to 1"),
         ("n = 27\n", "", "n is missing"),
         ("provisional = true", "provisional = 1", "should be a valid boolean"),
@@ -258,6 +262,39 @@ def test_a_bar_that_was_moved_by_hand_is_a_fault_of_the_file(
     space.floors.write_text(text.replace(old, new, 1))
     done = space.check()
     assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("mrr", "-0.5", 'a value of "mrr" is not between 0 and 1'),
+        ("mrr", "1.5", 'a value of "mrr" is not between 0 and 1'),
+        ('"hit@1"', "1e308", 'a value of "hit@1" is not between 0 and 1'),
+        ("mrr", "0", "gives floor -0.074"),
+        ("mrr", '"1.0"', "should be a valid number"),
+        ("mrr", "nan", "finite"),
+    ],
+)
+def test_evidence_holds_what_a_run_can_measure(space: Space, name: str, value: str, told: str) -> None:
+    """K2: the values that a floor stands on are shares."""
+    lines = space.floors.read_text().splitlines()
+    for place, line in enumerate(lines):
+        if line.startswith("values = "):
+            lines[place] = re.sub(rf"{re.escape(name)} = [0-9.]+", f"{name} = {value}", line)
+            assert lines[place] != line
+    space.floors.write_text("\n".join(lines) + "\n")
+    done = space.check()
+    assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+
+
+def test_floors_without_any_evidence_are_a_fault_of_the_file(space: Space) -> None:
+    """K2: each floor has the evidence that it came from."""
+    text = space.floors.read_text()
+    space.floors.write_text(
+        text[: text.index("[[arms.notes.evidence]]")].replace("n = 27", "evidence = []\nn = 27", 1)
+    )
+    done = space.check()
+    assert (done.code, "not every evidence run has a value for it" in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize("part", ["query_ids", "queries", "judgements", "corpus", "limit", "metrics"])

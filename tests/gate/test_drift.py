@@ -152,6 +152,17 @@ def test_evidence_may_drift_as_the_arm_may(
         assert vault.check().code == 0
 
 
+@pytest.mark.parametrize(("added", "code"), [(4, 0), (5, 1)])
+def test_evidence_may_have_had_more_documents_by_as_much(vault: Space, added: int, code: int) -> None:
+    """K5: the band is around the newest run, whose 40 documents allow 36 to 44 before."""
+    grown(vault, added)
+    measure(vault)
+    for number in range(41, 41 + added):
+        (vault.root / "vault" / f"n{number:02}.md").unlink()
+    measure(vault)
+    assert vault.gate("floor", "--drifts", "0.1").code == code
+
+
 def test_evidence_that_is_named_and_too_far_is_told_by_its_count(vault: Space) -> None:
     measure(vault)
     grown(vault, 8)

@@ -107,6 +107,23 @@ def test_a_resumed_run_of_the_past_is_left_out(space: Space) -> None:
     assert (done.code, "1 run is no floor" in done.err) == (1, True)
 
 
+def test_no_run_and_a_run_that_scored_nothing_are_no_evidence(space: Space) -> None:
+    """S5: also where no script stands before it."""
+    from eval_core.errors import Refused
+    from eval_core.report import read_report
+    from eval_gate.floor import derive, unfit
+
+    with pytest.raises(Refused, match="no run has been measured") as refused:
+        derive("notes", [])
+    assert refused.value.reason == "no-run"
+    report = read_report(space.report)
+    assert unfit(report) is None
+    empty = report.model_copy(update={"health": report.health.model_copy(update={"scored": 0})})
+    problem = unfit(empty)
+    assert problem is not None
+    assert (problem.reason, problem.message) == ("evidence-errored", "scored no query")
+
+
 def test_a_file_of_the_past_that_no_longer_reads_is_left_out(space: Space) -> None:
     (space.root / ".eval" / "history" / "notes" / "old.json").write_text('{"schema": "report-v1"}')
     done = space.gate("floor", "notes", "--write")
@@ -138,9 +155,9 @@ def test_a_retriever_that_found_next_to_nothing_gets_no_floor(bare: Space, hits:
     """S5: a floor that a backend without answers would pass gates nothing."""
     for _ in range(2):
         assert bare.measure(bare.losing(27 - hits)).code == 0
-    done = bare.gate("floor", "notes", "--metric", "hit@1")
-    assert done.code == 1
-    assert "leaves nothing to gate on" in done.err
+    for measure in ("hit@1", "mrr", "recall@10"):
+        done = bare.gate("floor", "notes", "--metric", measure)
+        assert (done.code, "leaves nothing to gate on" in done.err) == (1, True), done.err
     assert bare.measure(bare.losing(24)).code == 0
     assert bare.measure(bare.losing(24)).code == 0
     assert bare.gate("floor", "notes", "--metric", "hit@1", *latest(bare)).code == 0

@@ -149,6 +149,32 @@ def test_a_report_without_its_summary_is_refused(plain: Space, value: Any, codes
     assert (done.code, done.codes) == (1 if codes else 0, codes)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"), [("", "is empty"), (" \n", "is empty"), ("{", "is not whole JSON")]
+)
+def test_an_empty_report_is_told_as_that(plain: Space, text: str, told: str) -> None:
+    put(plain, text)
+    assert told in grade(plain).verdict["arms"][0]["reasons"][0]["message"]
+
+
+@pytest.mark.parametrize("n", [1, 1_000_000_000])
+def test_floors_may_be_of_one_query_and_of_very_many(plain: Space, n: int) -> None:
+    plain.edit(plain.root / "floors.toml", "n = 27", f"n = {n}")
+    put(plain, report(n=n))
+    assert grade(plain).code == 0
+
+
+def test_a_plain_table_of_no_arm_is_a_fault(plain: Space) -> None:
+    """S5: also where no script stands before the reader."""
+    from eval_core.errors import Faults
+    from eval_gate.unbound import read_plain
+
+    path = plain.root / "empty.toml"
+    path.write_text("")
+    with pytest.raises(Faults, match="names no arm"):
+        read_plain(path)
+
+
 def test_a_missing_report_is_refused(plain: Space) -> None:
     (plain.root / "ci.json").unlink()
     assert grade(plain).codes == ["report-missing"]
@@ -186,6 +212,9 @@ def test_a_misspelt_metric_of_the_report_is_told(plain: Space) -> None:
         ("n = 27", 'n = "27"', "should be a whole number"),
         ("n = 27", "n = true", "should be a whole number"),
         ("n = 27", "n = 0", "should be a whole number"),
+        pytest.param(
+            "n = 27", f'n = "{"7" * 200}"', f"n = '{'7' * 58}…: should be a whole number", id="a long text"
+        ),
         pytest.param("n = 27", f"n = 0x{'f' * 9000}", "should be a whole number", id="a huge n"),
         pytest.param("n = 27", f"n = {'9' * 5000}", "cannot be read", id="more digits than are read"),
         ("n = 27", "", "should be a whole number"),
