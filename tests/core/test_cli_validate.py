@@ -24,6 +24,19 @@ def test_sound_inputs_are_said_to_be_sound(shelves: Space) -> None:
     assert lines[3].startswith(".eval/reports/arm.json  sound: arm arm, 6 queries scored, run 20")
 
 
+def test_a_set_whose_corpus_comes_from_elsewhere_is_rebuilt_and_validated(shelves: Space) -> None:
+    (shelves.root / "notes").mkdir()
+    for name in range(1, 9):
+        (shelves.root / "notes" / f"d{name}").write_text(f"text of {name}", "utf-8")
+    (shelves.root / "set" / "dataset.toml").write_text(
+        'name = "things"\n[[corpus.source]]\nname = "n"\ntype = "dir"\npath = "../notes"\nprefix = ""\n',
+        "utf-8",
+    )
+    done = shelves.core("validate", "set")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("set  sound: 8 documents, 6 queries, 6 judgements")
+
+
 def test_a_plain_beir_folder_is_validated_as_it_is(
     shared_data: Callable[[str], Path], shelves: Space
 ) -> None:
@@ -75,8 +88,8 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
                 INLINE.replace("inline", "dir") + 'path = "p"\n'
             ),
             "set",
-            2,
-            ["set: its corpus comes from sources; eval-core measure rebuilds and checks it"],
+            3,
+            ["cannot reconstruct source"],
         ),
     ],
 )

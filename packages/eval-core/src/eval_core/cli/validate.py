@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from eval_core.definition import Definition
 
 _EPILOG = """\b
 Examples:
@@ -48,13 +52,7 @@ def _check(path: Path) -> str:
         from eval_core.definition import read_definition
 
         definition = read_definition(path)
-        inline = definition is None or definition.corpus is None
-        if not inline and any(source.type != "inline" for source in definition.corpus.source):  # type: ignore[union-attr]
-            raise Misuse(
-                f"{path}: its corpus comes from sources; eval-core measure rebuilds and checks it",
-                reason="corpus-elsewhere",
-            )
-        dataset = load(path)
+        dataset = load(path, corpus=_rebuilt(path, definition))
         judged = sum(map(len, dataset.judgements.values()))
         return (
             f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
@@ -73,3 +71,17 @@ def _check(path: Path) -> str:
 
     report = read_report(path)
     return f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
+
+
+def _rebuilt(folder: Path, definition: Definition | None) -> Path | None:
+    """The corpus of a set that comes from sources elsewhere, rebuilt; None where it lies in the folder."""
+    from eval_core.config import OUTPUT
+    from eval_core.reconstruct import CORPUS, overrides_from_environment, reconstruct
+
+    sources = definition.corpus.source if definition is not None and definition.corpus is not None else ()
+    if definition is None or all(source.type == "inline" for source in sources):
+        return None
+    out = OUTPUT / "corpora" / definition.name
+    overrides = overrides_from_environment(source.name for source in sources)
+    reconstruct(folder, definition, out, overrides=overrides, cache=OUTPUT / "cache")
+    return out / CORPUS
