@@ -348,7 +348,7 @@ MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
     ),
     "cut-offs past the limit": (
         arm_with("limit = 4"),
-        'eval.toml:8  arms."bad".limit: cut-off 10 is past the limit 4; raise limit or drop it',
+        'eval.toml:8  arms."bad".limit: cut-off 10 is past the limit 4; raise limit, or write cutoffs = [1, 4]',
     ),
     "fault in the set": (broken_set, "set/queries.jsonl:7  _id 'q1' again (first at line 1)"),
     "unknown option of the script": (
@@ -404,7 +404,7 @@ def test_a_failure_of_the_program_is_3_and_never_a_breach(
 
 
 def test_a_reader_that_goes_away_is_no_fault_of_the_program(shelves: Space) -> None:
-    """`eval-core … | head`: nothing more can be said, and nothing is said about it."""
+    """`eval-core … | head`: the exit code is what was found out, and nothing is said about the reader."""
     shelves.arm(backend="bm25")
     reader, writer = os.pipe()
     os.close(reader)
@@ -418,4 +418,26 @@ def test_a_reader_that_goes_away_is_no_fault_of_the_program(shelves: Space) -> N
         )
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (3, b"")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_source_that_is_misspelt_leaves_the_reports_as_they_are(shelves: Space) -> None:
+    """Wrong usage measures nothing and removes nothing."""
+    shelves.arm(backend="bm25")
+    assert shelves.core("measure").code == 0
+    before = (shelves.root / ".eval/reports/arm.json").read_bytes()
+    done = shelves.core("measure", "--source", "nots=elsewhere")
+    assert done.code == 2
+    assert "no source 'nots' to override" in done.err
+    assert (shelves.root / ".eval/reports/arm.json").read_bytes() == before
+
+
+def test_an_arm_of_which_nothing_was_scored_shows_no_values(shelves: Space) -> None:
+    """Nothing is imputed, not even a zero in a table."""
+    answers = 'import sys\nfor line in sys.stdin: print(\'{"ids": ["stranger"]}\', flush=True)'
+    (shelves.root / "stranger.py").write_text(answers, "utf-8")
+    shelves.arm('options.command = ["{python}", "stranger.py"]', backend="jsonl")
+    done = shelves.core("measure")
+    assert done.code == 3
+    line = next(line for line in done.out.splitlines() if line.startswith(" things"))
+    assert line.split()[2:8] == ["0", "–", "–", "–", "–", "–"]

@@ -105,3 +105,31 @@ def test_everything_that_is_wrong_is_said_and_the_others_are_read_too(
     for line in told:
         assert line in done.out
     assert "memory  sound: 50 documents" in done.out
+
+
+def test_a_configuration_is_sound_only_if_measuring_would_take_it(shelves: Space) -> None:
+    """Backends, their options and the sets are looked for, and each fault has its line."""
+    shelves.arm(backend="bm52")
+    shelves.arm("options.comand = ['x']", name="two", backend="jsonl")
+    shelves.arm(name="three", backend="bm25", dataset="nowhere")
+    done = shelves.core("validate", "eval.toml")
+    assert done.code == 2
+    assert "no such backend 'bm52'; did you mean 'bm25'?" in done.out
+    assert "has no option 'comand'; did you mean 'command'?" in done.out
+    assert "arms.\"three\".dataset = 'nowhere': no such dataset folder" in done.out
+
+
+def test_a_part_of_a_set_is_validated_by_its_folder(shelves: Space) -> None:
+    done = shelves.core("validate", "set/queries.jsonl")
+    assert done.code == 2
+    assert "eval-core validate set" in done.out
+
+
+def test_queries_that_nobody_judged_are_counted(shelves: Space) -> None:
+    (shelves.root / "set" / "dataset.toml").unlink()
+    (shelves.root / "set" / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "utf-8"
+    )
+    done = shelves.core("validate", "set")
+    assert done.code == 0
+    assert "5 queries without a positive judgement" in done.out

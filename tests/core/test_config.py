@@ -86,7 +86,9 @@ def test_cutoffs_past_the_limit_are_a_fault(tmp_path: Path) -> None:
     path = write(tmp_path, '[arms.a]\ndataset = "d"\nbackend = "b"\nlimit = 5\ncutoffs = [1, 10]\n')
     with pytest.raises(Faults) as caught:
         load_workspace(path)
-    assert f"{path}:1  arms.a: cut-off 10 is past the limit 5; raise limit or drop it" in str(caught.value)
+    assert f"{path}:1  arms.a: cut-off 10 is past the limit 5; raise limit, or write cutoffs = [1, 5]" in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,11 @@ def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
         ('name = "n"\n\n[corpus]\nsorce = []\n', ":4", "unknown key corpus.sorce; did you mean 'source'?"),
         ('name = "Not A Name"\n', ":1", "name = 'Not A Name': should match"),
         ('version = "1"\n', "", "name is missing"),
-        ('name = "n"\nlimit = 5\n', "", "cut-off 10 is past the limit 5; raise limit or drop it"),
+        (
+            'name = "n"\nlimit = 5\n',
+            "",
+            "cut-off 10 is past the limit 5; raise limit, or write cutoffs = [1, 5]",
+        ),
         ('name = "n"\ncutoffs = [5, 1]\n', "", "cutoffs [5, 1] should rise, each given once"),
         ('name = "n"\ncutoffs = [1, 0]\n', ":2", "cutoffs[1] = 0: should be greater than or equal to 1"),
         ('name = "n"\ncutoffs = []\n', ":2", "cutoffs = []: should have at least 1 item"),

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eval_core.cli.inspect import CLOSE, OPEN, inspect
-from eval_core.errors import Refused
+from eval_core.errors import Misuse, Refused
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,6 +100,22 @@ def test_a_page_without_the_marks_once_is_left_alone(colours: Path, text: str) -
     with pytest.raises(Exception, match="once"):
         run(colours, "--headroom", "--into", page)
     assert page.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere"], "nowhere: no such dataset folder"),
+        (["colours", "--split", "dev"], "dev.tsv: no such split"),
+    ],
+)
+def test_what_is_not_there_is_named_and_no_configuration_is_blamed(
+    colours: Path, words: list[str], told: str
+) -> None:
+    with pytest.raises(Misuse, match=told) as caught:
+        run(*words)
+    assert "eval.toml" not in str(caught.value)
+    assert "arms" not in str(caught.value)
 
 
 def test_into_without_headroom_is_wrong_usage(colours: Path) -> None:

@@ -146,7 +146,10 @@ def check_cutoffs(cutoffs: tuple[int, ...], limit: int) -> None:
     if list(cutoffs) != sorted(set(cutoffs)):
         raise ValueError(f"cutoffs {list(cutoffs)} should rise, each given once")
     if cutoffs[-1] > limit:
-        raise ValueError(f"cut-off {cutoffs[-1]} is past the limit {limit}; raise limit or drop it")
+        fits = [k for k in cutoffs if k < limit] + [limit]
+        raise ValueError(
+            f"cut-off {cutoffs[-1]} is past the limit {limit}; raise limit, or write cutoffs = {fits}"
+        )
 
 
 def read_definition(folder: Path) -> Definition | None:

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from eval_core.config import OUTPUT, Arm, Workspace
+from eval_core.errors import Fault, Faults, Misuse
 from eval_core.limits import Limits
 from eval_core.measure import measure
 from eval_core.models import Closed
@@ -79,12 +80,24 @@ def inspect_set(
         Faults, Misuse: what is wrong with the set.
         CouldNot: a source is absent, or a ranker's backend is not installed.
     """
+    if not folder.is_dir():
+        raise Misuse(f"{folder}: no such dataset folder", reason="dataset-missing")
     names = RANKERS if headroom else RANKERS[:1]
     arms = {
         name: Arm(dataset=str(folder.absolute()), backend=name, split=split, repetitions=1) for name in names
     }
     workspace = Workspace(Path(), Path("eval.toml"), arms)
-    plans = prepare(workspace, arms, overrides)
+    try:
+        plans = prepare(workspace, arms, overrides)
+    except Faults as error:
+        # There is no eval.toml here: what it would be blamed for is the folder's or the split's.
+        own = [
+            Fault(str(folder), fault.message.partition(": ")[2])
+            if fault.where.startswith("eval.toml")
+            else fault
+            for fault in error.faults
+        ]
+        raise Faults(dict.fromkeys(own), consequence="nothing was inspected") from error
     made = plans[0]
     dataset = made.dataset
     asked = [(query.id, query.text, query.metadata) for query in made.queries]

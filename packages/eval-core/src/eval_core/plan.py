@@ -201,6 +201,16 @@ def _sources(definition: Definition | None) -> list[str]:
     return [source.name for source in recipe.source] if recipe is not None else []
 
 
+def known_sources(workspace: Workspace, arms: Mapping[str, Arm]) -> list[str]:
+    """The names of the sources of the arms' sets, for overrides.
+
+    Raises:
+        Faults, Misuse: a definition cannot be read.
+    """
+    folders = {workspace.dataset_folder(arm): None for arm in arms.values()}
+    return list(dict.fromkeys(name for folder in folders for name in _sources(read_definition(folder))))
+
+
 def prepare(
     workspace: Workspace,
     arms: Mapping[str, Arm],

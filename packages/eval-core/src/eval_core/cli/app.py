@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from eval_core.cli import output
 from eval_core.errors import EvalError
 
 
@@ -23,6 +24,7 @@ def run(command: click.Command, prog: str) -> NoReturn:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with contextlib.suppress(ValueError, AttributeError):
         signal.signal(signal.SIGTERM, _interrupt)
+    output.install()
     sys.exit(_run(command, prog))
 
 
@@ -53,31 +55,29 @@ def _run(command: click.Command, prog: str) -> int:
     except EvalError as error:
         click.echo(f"{prog}: {error}" if "\n" not in error.message else str(error), err=True)
         return error.exit_code
-    except BrokenPipeError:
-        return _reader_gone()
-    except Exception as error:
-        if os.environ.get("EVAL_TRACEBACK"):
-            raise SystemExit(_traceback()) from error
-        click.echo(
-            f"{prog}: internal error, {type(error).__name__}: {error}\n"
-            "  This is a fault of the program, not of your input. EVAL_TRACEBACK=1 shows where.",
-            err=True,
-        )
+    except OSError as error:
+        if error.filename is not None:
+            return _fault(prog, error)
+        output.drop()
+        click.echo(f"{prog}: the output cannot be written: {error.strerror or error}", err=True)
         return 3
+    except Exception as error:  # noqa: BLE001  # the last one: whatever went wrong is exit 3 and never a breach
+        return _fault(prog, error)
     return result if isinstance(result, int) else 0
 
 
-def _reader_gone() -> int:
-    """The reader (`head`, a pager) went away: nothing more can be said, and the work was not seen to be done."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 3
+def _fault(prog: str, error: BaseException) -> int:
+    """A fault of the program itself."""
+    if os.environ.get("EVAL_TRACEBACK"):
+        import traceback
 
-
-def _traceback() -> int:
-    import traceback
-
-    traceback.print_exc()
+        traceback.print_exception(error)
+        return 3
+    click.echo(
+        f"{prog}: internal error, {type(error).__name__}: {error}\n"
+        "  This is a fault of the program, not of your input. EVAL_TRACEBACK=1 shows where.",
+        err=True,
+    )
     return 3
 
 

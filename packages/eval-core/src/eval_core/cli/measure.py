@@ -62,11 +62,12 @@ def measure(
     """Measure arms of eval.toml: each query to its backend, timed, scored against the judgements."""
     from eval_core.cli.reconstruct import lock_line, parse_sources
     from eval_core.config import load_workspace
-    from eval_core.errors import EvalError
+    from eval_core.errors import EvalError, Faults
     from eval_core.measure import discard
     from eval_core.measure import measure as measure_arm
     from eval_core.measurement import Measured, Measurement, measured
-    from eval_core.plan import backend_faults, prepare
+    from eval_core.plan import backend_faults, known_sources, prepare
+    from eval_core.reconstruct import check_overrides
 
     workspace = load_workspace(config)
     chosen = workspace.chosen(arms, None if lane == "all" else lane)
@@ -77,6 +78,8 @@ def measure(
     reports: list[Report] = []
     notes: list[str] = []
     with _from(workspace) as here:
+        with contextlib.suppress(Faults):  # told below, with everything else
+            check_overrides(overrides, known_sources(here, chosen))
         for name in chosen:
             # From here on, an arm's report is the one that this call makes, or there is none.
             discard(name, here.output("runs"), here.output("reports"))
@@ -213,7 +216,7 @@ def _line(report: Report, common: int | None) -> tuple[str, ...]:
     depth = report.cutoffs[-1]
 
     def shown(name: str) -> str:
-        return f"{values[name]:.3f}" if name in values else "–"
+        return f"{values[name]:.3f}" if name in values and report.n else "–"
 
     return (
         report.dataset.name,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from eval_core.dataset import Dataset
     from eval_core.definition import Definition
 
 _EPILOG = """\b
@@ -56,7 +57,7 @@ def _check(path: Path) -> str:
         judged = sum(map(len, dataset.judgements.values()))
         return (
             f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
-            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…"
+            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…{_unjudged(dataset)}"
         )
     if path.name == "dataset.toml":
         from eval_core.definition import read_definition
@@ -64,13 +65,45 @@ def _check(path: Path) -> str:
         definition = read_definition(path.parent)
         return f"definition of set {definition.name}" if definition else ""
     if path.suffix == ".toml":
-        from eval_core.config import load_workspace
-
-        return count(len(load_workspace(path).arms), "arm")
+        return _configuration(path)
+    if path.suffix == ".jsonl":
+        raise Misuse(
+            f"{path}: is a part of a set, which is validated by its folder",
+            reason="part-of-a-set",
+            remedy=f"eval-core validate {path.parent}",
+        )
     from eval_core.report import read_report
 
     report = read_report(path)
     return f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
+
+
+def _configuration(path: Path) -> str:
+    """Check `eval.toml`, its backends and their options, and that its sets are there."""
+    from eval_core.config import load_workspace
+    from eval_core.console import count
+    from eval_core.errors import Fault, Faults
+    from eval_core.plan import backend_faults
+
+    workspace = load_workspace(path)
+    faults = backend_faults(workspace, workspace.arms)
+    for name, arm in workspace.arms.items():
+        if not workspace.dataset_folder(arm).is_dir():
+            where = workspace.where(name, "dataset")
+            faults.append(Fault(where, f'arms."{name}".dataset = {arm.dataset!r}: no such dataset folder'))
+    if faults:
+        raise Faults(faults)
+    return count(len(workspace.arms), "arm")
+
+
+def _unjudged(dataset: Dataset) -> str:
+    from eval_core.console import count
+
+    return (
+        f"; {count(len(dataset.unscorable), 'query', 'queries')} without a positive judgement"
+        if dataset.unscorable
+        else ""
+    )
 
 
 def _rebuilt(folder: Path, definition: Definition | None) -> Path | None:

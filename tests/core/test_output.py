@@ -1,0 +1,62 @@
+"""Standard output that is closed, full or no longer read: the exit code is what the command found out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import click
+from eval_core.cli.app import run
+
+@click.command()
+def command() -> int:
+    for number in range(20000):
+        click.echo(f"line {number}")
+    return CODE
+
+run(command, "prog")
+"""
+
+
+def started(code: int, stdout: int, **more: object) -> subprocess.CompletedProcess[bytes]:
+    words = [sys.executable, "-c", PROGRAM.replace("CODE", str(code))]
+    return subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, **more)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_a_reader_that_goes_away_does_not_change_the_exit_code(code: int) -> None:
+    """K3: `eval-gate check | head` says with its exit code what the verdict was, whoever is faster."""
+    read, write = os.pipe()
+    os.close(read)
+    done = started(code, write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_cannot_be_written_is_said_in_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        done = started(0, full.fileno())
+    assert done.returncode == 3
+    assert done.stderr == b"prog: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_output_that_was_closed_is_not_missed(code: int) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, PROGRAM.replace("CODE", str(code))],
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_what_is_written_arrives_whole() -> None:
+    done = started(0, subprocess.PIPE)
+    assert done.stdout == b"".join(b"line %d\n" % number for number in range(20000))
