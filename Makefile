@@ -19,7 +19,7 @@ measure: $(READY) ## measure every arm and print the table (ARGS="ARM …" for s
 test: $(READY) ## lint, check types and schemas, run the tests
 	@$(NOX)
 
-gate: $(READY) ## measure, then grade the reports against policy/
+gate: $(READY) ## measure, grade against policy/, check judged paths and the sets' pages
 	@LADDER_QUIET=1 $(NOX) -s gate -- $(ARGS)
 
 clean: ## remove environments, caches and measured output (.venv .nox .eval)

@@ -7,7 +7,6 @@ layers, so that measuring needs nothing that only tests need: the packages with 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import logging
@@ -16,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 import nox
@@ -106,28 +104,16 @@ def measure(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def gate(session: nox.Session) -> None:
-    """Measure the arms of the pull-request lane and grade the fresh reports against policy/."""
-    # A report left over from an earlier run must not be graded in place of one that was not made now.
-    # A policy that is absent or broken is the gate's to refuse.
-    with contextlib.suppress(FileNotFoundError, tomllib.TOMLDecodeError):
-        floors = tomllib.loads((ROOT / "policy" / "floors.toml").read_text(encoding="utf-8"))
-        for arm in floors.get("arms", {}):
-            (ROOT / ".eval" / "reports" / f"{arm}.json").unlink(missing_ok=True)
-    work(session, "eval-core", "measure", "--lane", "pull-request", tools=False, quiet=True)
+    """Measure the pull-request arms (`-- ARM …`: those), grade them against policy/, check judged paths and pages."""
+    # Measuring removes what an earlier run left, so nothing old is graded in its place.
+    arms = [word for word in session.posargs if not word.startswith("-")]
+    work(session, "eval-core", "measure", *arms, tools=False, quiet=True)
     work(session, "eval-gate", "check", *session.posargs, tools=False, quiet=True)
     work(session, "eval-gate", "guard", tools=False, quiet=True)
     # What the README of a set says of its headroom is held to what is measured now.
-    for page in sorted((ROOT / "datasets").glob("*/README.md")):
-        words = ("--headroom", "--check", "--into", str(page.relative_to(ROOT)))
-        work(
-            session,
-            "eval-core",
-            "inspect",
-            str(page.parent.relative_to(ROOT)),
-            *words,
-            tools=False,
-            quiet=True,
-        )
+    for page in sorted(Path("datasets").glob("*/README.md")):
+        words = ("inspect", str(page.parent), "--headroom", "--check", "--into", str(page))
+        work(session, "eval-core", *words, tools=False, quiet=True)
 
 
 # ---------------------------------------------------------------- the rest
