@@ -10,9 +10,11 @@ from pydantic import BaseModel
 
 from eval_core.config import EvalFile
 from eval_core.definition import Definition
+from eval_core.derive.drafted import Drafted
 from eval_core.inspection import Inspection
 from eval_core.limits import Limits, Saturation
 from eval_core.measurement import Measurement
+from eval_core.questions.added import Added
 from eval_core.reconstruct.lock import Lock
 from eval_core.report import Report
 from eval_gate.guard import GuardVerdict
@@ -26,6 +28,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "dataset": Definition,
     "eval": EvalFile,
     "lock-v1": Lock,
+    "drafted-v1": Drafted,
+    "added-v1": Added,
     "limits-v1": Limits,
     "saturation-v1": Saturation,
     "inspection-v1": Inspection,

@@ -15,6 +15,8 @@ Examples:
   eval-core measure memory-bm25         one arm by name
   eval-core reconstruct datasets/code   rebuild a corpus from its pinned sources
   eval-core inspect datasets/memory     what a set is made of, and what it cannot show
+  eval-core query add datasets/memory new.jsonl --source agent
+                                        append reviewed questions
   eval-core validate datasets/memory    all that is wrong with a set, with file and line
 
 Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
@@ -37,6 +39,11 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "eval_core.cli.validate:validate",
             "Say all that is wrong with a set, a report or eval.toml.",
         ),
+        "derive": (
+            "eval_core.cli.derive:derive",
+            "Draft a set from doc comments, names, headings and links.",
+        ),
+        "query": ("eval_core.cli.query:query", "Add reviewed questions to a set."),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -1,0 +1,119 @@
+"""`eval-core query`: the questions of a set, added after a review."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from eval_core.cli.app import Verbs
+
+if TYPE_CHECKING:
+    from eval_core.config import Workspace
+    from eval_core.questions.added import Added
+
+_ADD = """\b
+Examples:
+  eval-core query add datasets/memory asked.jsonl
+  eval-core query add datasets/code asked.csv --source agent --dry-run
+
+\b
+A line of JSON, or a row of a CSV with such columns (several documents apart by spaces or semicolons):
+  {"text": "who rotates the signing key?", "relevant": ["fact-12"], "category": "indirect"}
+  {"text": "…", "relevant": {"fact-12": 2, "fact-30": 1}, "kind": "…", "scope": "…", "exclude": ["…"], "id": "q90"}
+
+Every fault of the file is told with its line, and then nothing is added: unknown documents, no relevant one, what is
+asked already in the same or nearly the same words, ids that are taken, documents that its kind or scope would hide.
+What is there in the set stays byte for byte; the new lines come behind it.
+
+Exit codes: 0 added, 2 faults in the file or the set, 3 no corpus, or it cannot be written.
+"""
+
+
+@click.group(
+    cls=Verbs,
+    table={"add": ("eval_core.cli.query:add", "Append questions that people or agents asked, reviewed.")},
+)
+def query() -> None:
+    """Keep the questions of a set."""
+
+
+@click.command(epilog=_ADD)
+@click.argument("dataset", metavar="SET", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--source", default="agent", show_default=True, help="Who asked: the queries' metadata `source`."
+)
+@click.option("--split", help="qrels/SPLIT.tsv; the only one, or test.")
+@click.option("--allow-similar", is_flag=True, help="Take questions of nearly the same words.")
+@click.option("--dry-run", is_flag=True, help="Review and try out, write nothing.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Whose arms measure the set; beside it, .eval holds the corpora.  [default: eval.toml, where there is one]",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def add(
+    dataset: Path,
+    file: Path,
+    source: str,
+    split: str | None,
+    allow_similar: bool,
+    dry_run: bool,
+    config: Path | None,
+    form: str,
+) -> None:
+    """Append the questions of FILE to the dataset folder SET."""
+    from eval_core.config import CONFIG, OUTPUT, load_workspace
+    from eval_core.questions.add import add_questions
+
+    if not source.strip():
+        raise click.UsageError("--source is empty; say who asked, such as agent")
+    workspace = load_workspace(config or CONFIG) if config or CONFIG.exists() else None
+    found = add_questions(
+        dataset,
+        file,
+        source.strip(),
+        split=split,
+        output=workspace.root / OUTPUT if workspace else OUTPUT,
+        workspace=workspace,
+        allow_similar=allow_similar,
+        dry_run=dry_run,
+    )
+    click.echo(found.model_dump_json(by_alias=True, indent=1) if form == "json" else _text(found, workspace))
+
+
+def _text(found: Added, workspace: Workspace | None) -> str:
+    from eval_core.console import clip, count, table
+
+    verb = "would be added" if found.dry_run else "added"
+    lines = [
+        f"query add  {found.name}   {count(len(found.added), 'question')} {verb}, source {found.source}: "
+        f"{found.before:,} → {found.queries:,} queries in {found.split}",
+        table([(one.id, clip(one.text, 50), "→", clip(_judged(one.relevant), 34)) for one in found.added]),
+    ]
+    if found.warnings:
+        lines += ["", "To look at: what holds a question's very words is found by any matching of words."]
+        lines += [f" {clip(warning, 98)}" for warning in found.warnings]
+    lines.append("")
+    if not found.arms:
+        where = (
+            f"No arm of {workspace.path} asks"
+            if workspace
+            else "No eval.toml is here, so no arm is known to ask"
+        )
+        lines.append(f"{where} these questions; nothing is to be made anew.")
+        return "\n".join(lines)
+    at = "" if workspace is None or workspace.root == Path() else f" in {workspace.root}"
+    lines += [
+        "The set asks more than its floors and baselines were made for, and the gate refuses them until they",
+        f"are made anew{at}: measure twice, since one run is no floor; read the floors that are proposed;",
+        "then write them, and the baselines, in a commit of their own.",
+        *(f"  {command}" for command in found.next),
+    ]
+    return "\n".join(lines)
+
+
+def _judged(relevant: dict[str, int]) -> str:
+    return ", ".join(name if grade == 1 else f"{name} ({grade})" for name, grade in relevant.items())
