@@ -247,6 +247,9 @@ def test_p95_is_held_against_a_budget_where_there_are_samples_for_it(
     set_latency(space, p95, samples)
     done = space.check()
     assert (done.code, done.codes) == (code, codes)
+    if codes == ["latency-not-measurable"]:
+        message = done.verdict["arms"][0]["reasons"][0]["message"]
+        assert message == f"{samples} samples; a bound on p95 needs 59"
     word = "pass" if not codes else "refused" if codes == ["latency-not-measurable"] else "fail"
     assert (done.verdict["verdict"], done.verdict["arms"][0]["verdict"]) == (word, word)
 

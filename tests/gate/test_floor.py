@@ -274,14 +274,19 @@ def test_a_floor_is_proposed_as_a_diff_and_written_on_request(bare: Space) -> No
     assert bare.tree() == before
     assert bare.gate("floor", "--form", "plain").code == 0
     assert bare.tree() == before
-    assert bare.gate("floor", "--write").code == 0
+    done = bare.gate("floor", "--write")
+    assert (done.code, "Wrote policy/floors.toml and the evidence beside it" in done.out) == (0, True)
+    assert "already says so" not in done.out
     written = {path for path, data in bare.tree().items() if data is not None} - before.keys()
     copies = {f"policy/evidence/notes/{path.name}" for path in bare.runs()}
     assert written == {"policy/floors.toml", "policy/budgets.toml", *copies}
 
 
 def test_writing_again_changes_no_byte(space: Space) -> None:
+    """Nor does it touch the budgets that stand there."""
+    assert space.gate("baseline", "--write", "--p95-ms", "300").code == 0
     before = space.tree("policy")
+    assert b"p95_ms = 300" in (before["policy/budgets.toml"] or b"")
     done = space.gate("floor", "--write")
     assert (done.code, "already says so" in done.out) == (0, True)
     assert space.tree("policy") == before

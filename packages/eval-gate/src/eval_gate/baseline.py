@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from eval_core.errors import Refused
@@ -32,11 +33,9 @@ def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
 def change(report: Report, path: Path) -> BaselineChange:
     """What taking the report as the baseline at `path` changes, in the measures that matter first."""
     before: dict[str, float] = {}
-    if path.exists():
-        try:
-            before = read_report(path, report.arm).summary.overall.metrics
-        except Refused:
-            before = {}  # a baseline that does not load is replaced, and the gate has said so already
+    # A baseline that is absent or does not load is replaced; the gate says so by itself.
+    with contextlib.suppress(Refused):
+        before = read_report(path, report.arm).summary.overall.metrics
     after = report.summary.overall.metrics
     return BaselineChange(
         arm=report.arm,

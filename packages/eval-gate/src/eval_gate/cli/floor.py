@@ -10,10 +10,9 @@ import click
 from eval_gate.cli.types import SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from eval_core.report import Report
-    from eval_gate.policy import ArmFloors
 
 _EPILOG = """\b
 Examples:
@@ -155,18 +154,16 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
 
 
 def _write(
-    policy: Path, path: Path, text: str, made: Mapping[str, ArmFloors], runs: Mapping[str, list[Report]]
+    policy: Path, path: Path, text: str, made: Iterable[str], runs: Mapping[str, list[Report]]
 ) -> None:
     from eval_core.files import write_text
     from eval_core.report import write_report
     from eval_gate.policy import BUDGETS, EVIDENCE
     from eval_gate.policy_text import budgets_text
 
-    for name, floors in made.items():
-        cited = {entry.run_id for entry in floors.evidence}
+    for name in made:
         for report in runs[name]:
-            if report.run_id in cited:
-                write_report(policy / EVIDENCE / name / f"{report.run_id}.json", report.stripped())
+            write_report(policy / EVIDENCE / name / f"{report.run_id}.json", report.stripped())
     if not (policy / BUDGETS).exists():
         # That there are no budgets is said by a file, so that losing the file cannot say it.
         write_text(policy / BUDGETS, budgets_text("", {}))
