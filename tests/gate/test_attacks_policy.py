@@ -308,6 +308,7 @@ def test_a_task_rewritten_in_the_floors_alone_is_refused(space: Space, part: str
     done = space.check()
     assert (done.code, done.codes[-1]) == (1, "policy-mixed")
     assert len(done.codes) == 2
+    assert not done.verdict["arms"][0]["reasons"][0]["message"].endswith(": ")
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.1", "0", "0.0.9", "0.1.0.0"])

@@ -44,6 +44,30 @@ def test_a_verdict_says_each_value_its_floor_and_what_it_was(space: Space) -> No
     assert arm["gained"] == []
 
 
+def test_what_moved_is_a_relevant_document(space: Space) -> None:
+    """d28 came from nowhere to rank 1 for q05, of which it is judged not to be the answer; d05 fell to rank 2."""
+    assert space.measure({**space.losing(4), "q27": 2}, q05=["d28", "d05"]).code == 0
+    moved = {row["query"]: row for row in space.check().verdict["arms"][0]["lost"]}
+    assert (moved["q05"]["document"], moved["q05"]["before"], moved["q05"]["after"]) == ("d05", 1, 2)
+
+
+def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
+    """Its cut-offs were others: the floor is breached all the same, and nothing can be named."""
+    text = (space.root / "eval.toml").read_text()
+    assert space.gate("floor", "--write", "--metric", "hit@5", "--reason", "r").code == 0
+    (space.root / "eval.toml").write_text(text.replace('"jsonl"', '"jsonl"\ncutoffs = [1, 10]'))
+    assert space.measure().code == 0
+    space.baseline.write_bytes(space.report.read_bytes())
+    (space.root / "eval.toml").write_text(text)
+    space.budgets.write_text('schema = "budgets-v1"\n[arms.notes.max_drop]\n"recall@10" = 100\n')
+    for lost, code, codes in ((2, 0, []), (3, 1, ["floor-breached"])):
+        assert space.measure(space.losing(lost)).code == 0
+        done = space.check()
+        assert (done.code, done.codes) == (code, codes)
+        arm = done.verdict["arms"][0]
+        assert (arm["lost"], arm["gained"], arm["graded"][0]["baseline"]) == ([], [], None)
+
+
 def test_gains_are_told_beside_losses(space: Space) -> None:
     assert space.measure({**space.losing(4), "q27": 1, "q09": 3}).code == 0
     arm = space.check().verdict["arms"][0]

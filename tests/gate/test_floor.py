@@ -45,6 +45,21 @@ def test_the_same_bytes_twice_are_one_run(bare: Space) -> None:
     assert "1 run is no floor" in bare.gate("floor", "notes").err
 
 
+def test_each_step_says_the_next(bare: Space) -> None:
+    """S5: floors, then a baseline, then the gate; a mistyped arm is answered with the arms that were measured."""
+    assert [bare.measure().code, bare.measure().code] == [0, 0]
+    done = bare.gate("floor", "noets")
+    assert done.code == 1
+    assert "did you mean 'notes'?" in done.err
+    proposed = bare.gate("floor", "notes")
+    assert "eval-gate baseline" not in proposed.out
+    written = bare.gate("floor", "notes", "--write")
+    assert "Next: eval-gate baseline notes --write" in written.out
+    assert "Make it:  eval-gate baseline notes --write" in bare.gate("check").out
+    assert bare.gate("baseline", "notes", "--write").code == 0
+    assert "Next:" not in bare.gate("floor", "notes", "--write").out
+
+
 def test_nothing_measured_is_no_floor(bare: Space) -> None:
     assert bare.gate("floor").code == 2
     done = bare.gate("floor", "notes")

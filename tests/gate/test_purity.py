@@ -126,6 +126,7 @@ OURS = {
     "eval_core",
     "eval_core.cli",
     "eval_core.cli.app",
+    "eval_core.cli.output",
     "eval_core.console",
     "eval_core.errors",
     "eval_core.files",

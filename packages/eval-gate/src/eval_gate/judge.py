@@ -46,7 +46,11 @@ TASK_REASONS: Mapping[str, tuple[str, str]] = {
 
 _CUTOFF = "Measure with the cut-off again: cutoffs in eval.toml or dataset.toml."
 
-_BAR = "If the change is meant, commit it by itself, measure twice, and move the bar:  eval-gate floor"
+#: What to do about a task that is not the floors': the two ways, and every command of the second.
+_BAR = (
+    "If the change is not meant, take it back. If it is, commit it by itself, measure twice, and move the bar:  "
+    "eval-gate floor {0} --write && eval-gate baseline {0} --write"
+)
 
 
 def judge(
@@ -179,7 +183,7 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
                 _refusal(
                     "corpus-size-differs",
                     f"{report.dataset.documents} documents, and the band is {low} to {high}",
-                    _BAR,
+                    _BAR.format(report.arm),
                 )
             )
     for name in floors.metrics:
@@ -202,7 +206,7 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
         )
     elif isinstance(baseline, EvalError):
         reasons.append(
-            _unreadable(_as_baseline(baseline), f"Make it again:  eval-gate baseline {report.arm} --write")
+            _unreadable(_as_baseline(baseline), f"Make it:  eval-gate baseline {report.arm} --write")
         )
     else:
         between = [d.part for d in _task_differences(floors, floors.task, baseline.task.parts)]
@@ -219,7 +223,7 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
                 _refusal(
                     "baseline-incomplete",
                     f"the baseline scored {baseline.n} of {floors.n} queries",
-                    f"Make it again:  eval-gate baseline {report.arm} --write",
+                    f"Make it:  eval-gate baseline {report.arm} --write",
                 )
             )
     return reasons
@@ -250,7 +254,7 @@ def _task_reasons(
         code, message = TASK_REASONS.get(
             difference.part, (f"{difference.part}-differs", f"{difference.part} differs")
         )
-        reasons.append(_refusal(code, message + told(difference, report, baseline), _BAR))
+        reasons.append(_refusal(code, message + told(difference, report, baseline), _BAR.format(report.arm)))
     # Rows that failed are told as that; what they leave of n follows from it.
     asked = report.n + report.health.errored + report.health.unscored
     if asked != floors.n:
@@ -260,7 +264,7 @@ def _task_reasons(
             message += (
                 f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {dropped.detail}"
             )
-        reasons.append(_refusal("n-differs", message, _BAR))
+        reasons.append(_refusal("n-differs", message, _BAR.format(report.arm)))
     return reasons
 
 

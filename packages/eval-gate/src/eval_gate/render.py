@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Container
 
 from eval_core.console import clip, count, paint, table, width
 from eval_gate.verdict import ArmVerdict, Changed, Graded, Moved, Reason, Verdict
@@ -130,7 +131,8 @@ def _table(arms: list[ArmVerdict]) -> list[str]:
     heads = ("arm", "verdict", "n", *measures, "p95 ms")
     rows = []
     for arm in arms:
-        held = {grade.metric: _grade(grade) for grade in arm.graded}
+        dropped = {reason.metric for reason in arm.reasons if reason.code == "baseline-drop"}
+        held = {grade.metric: _grade(grade, dropped) for grade in arm.graded}
         cells = (held.get(measure, "–") for measure in measures)
         rows.append((clip(arm.arm, 32), _word(arm), _n(arm), *cells, _latency(arm)))
     lines = table([heads, *rows], right=(2,)).split("\n")
@@ -141,7 +143,8 @@ def _table(arms: list[ArmVerdict]) -> list[str]:
     lines = [first]
     for line, arm in zip(others, arms, strict=True):
         lines.append(line)
-        graded = ",  ".join(f"{grade.metric} {_grade(grade)}" for grade in arm.graded)
+        dropped = {reason.metric for reason in arm.reasons if reason.code == "baseline-drop"}
+        graded = ",  ".join(f"{grade.metric} {_grade(grade, dropped)}" for grade in arm.graded)
         lines += _wrapped(graded, "     ")
     return lines
 
@@ -159,14 +162,12 @@ def _latency(arm: ArmVerdict) -> str:
     return latency if arm.budget_p95_ms is None else f"{latency} ≤ {arm.budget_p95_ms:g}"
 
 
-def _grade(grade: Graded) -> str:
+def _grade(grade: Graded, dropped: Container[str | None]) -> str:
+    """A value against its floor, marked where it breaches that or has dropped too far below the baseline."""
+    mark = "" if grade.passed and grade.metric not in dropped else " !"
     if grade.max_misses is not None:
-        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.max_misses} misses{_mark(grade)}"
-    return f"{grade.value:.3f} {'≥' if grade.passed else '<'} {grade.floor:.3f}{_mark(grade)}"
-
-
-def _mark(grade: Graded) -> str:
-    return "" if grade.passed else " !"
+        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.max_misses} misses{mark}"
+    return f"{grade.value:.3f} {'≥' if grade.passed else '<'} {grade.floor:.3f}{mark}"
 
 
 def _notes(verdict: Verdict) -> list[str]:
@@ -195,7 +196,7 @@ def _next(verdict: Verdict, bad: list[ArmVerdict]) -> list[str]:
     failing = [arm for arm in bad if arm.verdict == "fail"]
     if not failing or len(failing) < len(bad) or verdict.reasons:
         return _wrapped(
-            "Next: a refused arm is not a pass. Do what its lines say, then:  eval-core measure && eval-gate check",
+            "Next: a refused arm is no pass. Do what its lines say first, then:  eval-core measure && eval-gate check",
             "",
         )
     if any(arm.unbound for arm in bad):

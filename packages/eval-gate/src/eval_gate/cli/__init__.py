@@ -36,7 +36,8 @@ Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
 def cli() -> None:
     """Gate merges on measured retrieval quality.
 
-    The gate reads and judges. It opens no socket, imports no backend, and writes neither floors nor baselines.
+    Judging opens no socket, imports no backend and writes nothing. Only floor and baseline write, and only with
+    --write.
     """
 
 

@@ -74,7 +74,7 @@ def floor(
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
     from eval_core.errors import did_you_mean
     from eval_gate.floor import derive
-    from eval_gate.policy import FLOORS, is_name, read_floors
+    from eval_gate.policy import BASELINES, FLOORS, is_name, read_floors
     from eval_gate.policy_text import floors_text, plain, present
 
     if form == "plain" and write:
@@ -122,6 +122,11 @@ def floor(
             f"Wrote {path} and the evidence beside it" if write else "Nothing was written; --write applies it"
         )
         click.echo(f"{verb}. A change of the bar is a commit of its own, that names the runs.")
+        bare = [name for name in made if not (policy / BASELINES / f"{name}.json").exists()]
+        if write and bare:
+            click.echo(
+                f"Next: eval-gate baseline {' '.join(bare)} --write    what later reports are compared with"
+            )
     return 0
 
 
@@ -133,7 +138,7 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
 
     if evidence:
         return [read_report(path, arm) for path in evidence]
-    newest = read_report(output / "reports" / f"{arm}.json", arm)
+    newest = _newest(arm, output / "reports")
     found = []
     for path in sorted((output / "history" / arm).glob("*.json")):
         # What is past must not stand in the way: runs of an earlier state are expected, and a file that no longer
@@ -151,6 +156,21 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
         else:
             found.append(report)
     return [*found, newest]
+
+
+def _newest(arm: str, reports: Path) -> Report:
+    from eval_core.errors import Refused, did_you_mean
+    from eval_core.report import read_report
+
+    path = reports / f"{arm}.json"
+    if not path.exists():
+        known = sorted(other.stem for other in reports.glob("*.json"))
+        raise Refused(
+            f"{path}: no such report{did_you_mean(arm, known)}  (arms with one: {', '.join(known) or 'none'})",
+            reason="report-missing",
+            remedy=f"Measure it twice, then try again:  eval-core measure {arm}",
+        )
+    return read_report(path, arm)
 
 
 def _write(

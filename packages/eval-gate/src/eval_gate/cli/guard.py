@@ -20,6 +20,9 @@ Examples:
   eval-gate guard                              every set of eval.toml
   eval-gate guard eval/manifest.json --root docs --commit v1.2 --format json
 
+A manifest is {"id": "docs", "queries": [{"id": "q1", "query": "how to install", "ground_truth": ["docs/install.md"]}]},
+or the older form [{"query": "how to install", "relevant": ["docs/install.md"]}].
+
 Paths are looked up in the tree of the commit, not in the working tree: what another clone gets is what counts.
 Zero judged paths fail.
 
