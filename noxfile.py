@@ -1,6 +1,6 @@
 """Every task of the workspace is a session here: `nox -l` lists them, `nox --usage NAME` explains one.
 
-All of them run at the root and share one virtual environment, `.nox/work`, made once and kept while what it
+All of them run at the root and share one virtual environment, `.nox/shared`, made once and kept while what it
 was made from stays the same; only `wheels` makes its own, away from the checkout. The environment has two
 layers, so that measuring needs nothing that only tests need: the packages with their dependencies, then the tools.
 """
@@ -31,7 +31,7 @@ if os.environ.get("LADDER_QUIET"):
     logging.getLogger("nox").setLevel(logging.WARNING)
 
 ROOT = Path(__file__).resolve().parent
-WORK = ROOT / ".nox" / "work"
+WORK = ROOT / ".nox" / "shared"
 CONSTRAINTS = ROOT / "constraints.txt"
 # Installed by path in one call, so that none is ever looked up by its name in a registry.
 PACKAGES = [
@@ -203,7 +203,7 @@ def prepare(session: nox.Session, *, tools: bool) -> None:
     stamps = {layer: WORK / f"made-from-{layer}" for layer in layers}
     found = {layer: stamp.read_text(encoding="ascii") for layer, stamp in stamps.items() if stamp.is_file()}
     if set(found.values()) != {made_from} or not interpreter(WORK).exists():
-        session.warn("making .nox/work, once (under a minute)")
+        session.warn("making .nox/shared, once (under a minute)")
         create(session, WORK)
         found = {}
     for layer in layers if tools else ["packages"]:

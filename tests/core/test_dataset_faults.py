@@ -13,7 +13,8 @@ from dataset_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, faults, 
 
 from eval_core.corpus import CorpusFile
 from eval_core.dataset import ABSENT, load
-from eval_core.errors import CouldNot, Faults
+from eval_core.definition import read_definition
+from eval_core.errors import CouldNot, Faults, Misuse
 
 
 def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -416,3 +417,14 @@ def test_a_moving_source_that_lost_a_judged_document_is_no_fault_of_the_set(tmp_
     sound(tmp_path / "set", DEFINITION)
     with pytest.raises(Faults):
         load(tmp_path / "set", corpus=corpus)
+
+
+def test_a_headline_that_is_no_measure_is_a_fault_of_the_definition(tmp_path: Path) -> None:
+    (tmp_path / "dataset.toml").write_text('name = "n"\nheadline = "recal@10"\n', "utf-8")
+    with pytest.raises(Faults, match="did you mean 'recall@10'"):
+        read_definition(tmp_path)
+
+
+def test_a_name_too_long_for_the_system_is_a_name_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="no such dataset folder"):
+        load(tmp_path / ("d" * 5000))

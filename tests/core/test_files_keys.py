@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eval_core.errors import CouldNot, Misuse
+from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.files import atomic, canonical, digest, digest_file, read_text, write_lines, write_text
 from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Difference, Key, differences, nested_differences
+from eval_core.report import read_report
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -185,3 +187,25 @@ def test_nested_differences_name_the_innermost_entries(
     ours: Any, theirs: Any, expected: list[Difference]
 ) -> None:
     assert nested_differences(ours, theirs, "options") == expected
+
+
+@pytest.mark.parametrize("read", ["text", "report"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path, read: str) -> None:
+    """Reading it would wait for ever."""
+    pipe = tmp_path / "file"
+    os.mkfifo(pipe)
+    with pytest.raises(EvalError, match="a pipe, a socket or a device"):
+        read_text(pipe, "policy file") if read == "text" else read_report(pipe)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO])
+def test_a_disk_that_is_full_while_a_file_is_written_is_no_fault_of_the_program(
+    tmp_path: Path, number: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    with pytest.raises(CouldNot, match="cannot be written"), atomic(path) as stream:
+        stream.write(b"half")
+        raise OSError(number, os.strerror(number))
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["file"]

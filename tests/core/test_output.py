@@ -60,3 +60,34 @@ def test_an_output_that_was_closed_is_not_missed(code: int) -> None:
 def test_what_is_written_arrives_whole() -> None:
     done = started(0, subprocess.PIPE)
     assert done.stdout == b"".join(b"line %d\n" % number for number in range(20000))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--version"], 0), (["no-such-verb"], 2), (["validate", "nowhere"], 2)]
+)
+def test_a_standard_error_that_cannot_be_written_does_not_read_as_a_breach(
+    words: list[str], code: int
+) -> None:
+    """K3: exit 1 is a verdict; a full disk behind standard error is none."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "eval_core", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=full,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == code
+
+
+def test_a_variable_of_the_shell_does_not_stand_in_the_place_of_a_verb() -> None:
+    """K3: a completion asked for by the environment must not make a gate green."""
+    environment = {**os.environ, "_EVAL_CORE_COMPLETE": "bash_source"}
+    words = [sys.executable, "-m", "eval_core"]
+    done = subprocess.run(
+        [*words, "validate", "nowhere"], capture_output=True, timeout=60, check=False, env=environment
+    )
+    assert done.returncode == 2
+    completed = subprocess.run(words, capture_output=True, timeout=60, check=False, env=environment)
+    assert (completed.returncode, b"complete" in completed.stdout) == (0, True)

@@ -11,6 +11,7 @@ from core_support import DOCUMENTS, QUERIES, RIGHT, Change, Space, outcomes, rew
 
 from eval_core.backend import BackendError, Request
 from eval_core.errors import Refused
+from eval_core.partial import is_whole
 
 
 def interrupted(space: Space, text: str = "repetitions = 2\n", at: str = "q4") -> None:
@@ -137,3 +138,30 @@ def test_measuring_anew_sets_an_unfinished_run_aside(things: Space) -> None:
 def test_resuming_nothing_measures(things: Space) -> None:
     report = things.measure(told(), resume=True, text="")
     assert (report.resumed, report.n) == (False, 6)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"ids": 5},
+        {"ids": ["d1", "d1"]},
+        {"ids": [1, 2]},
+        {"latency": "x"},
+        {"latency": None},
+        {"duplicates": "x"},
+        {"scores": "zz"},
+        {"scores": [1]},
+    ],
+)
+def test_a_line_of_the_partial_run_that_holds_no_answer_is_measured_again(damage: dict[str, Any]) -> None:
+    sound = {
+        "pass": 0,
+        "id": "q1",
+        "ids": ["d1", "d2"],
+        "scores": None,
+        "duplicates": 0,
+        "excess": 0,
+        "latency": 1.5,
+    }
+    assert is_whole(sound)
+    assert not is_whole({**sound, **damage})

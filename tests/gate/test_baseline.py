@@ -92,8 +92,30 @@ def test_an_unknown_arm_is_named_with_the_nearest(space: Space) -> None:
     assert (done.code, "did you mean 'notes'" in done.err) == (2, True)
 
 
+def test_a_baseline_is_one_of_the_runs_that_the_floors_stand_on(space: Space) -> None:
+    """A5: floors and baseline move together. A worse system within the floors cannot become the bar by itself."""
+    worse = {"q27": 2, "q09": 2}
+    assert space.measure(worse).code == 0
+    assert space.check().code == 0
+    done = space.gate("baseline", "--write")
+    assert (done.code, "is none of the runs that the floors stand on" in done.err) == (1, True)
+    space.baseline.write_bytes(space.report.read_bytes())
+    assert space.check().codes == ["policy-mixed"]
+    assert space.measure(worse).code == 0
+    assert space.gate("floor", "--write", "--reason", "meant").code == 0
+    assert space.gate("baseline", "--write").code == 0
+    assert space.check().code == 0
+
+
+def test_a_resumed_run_is_not_graded(space: Space) -> None:
+    """S5: part of it was answered by another process, perhaps by another retriever."""
+    space.forge(space.report, lambda report: report.update(resumed=True))
+    assert space.check().codes == ["report-resumed"]
+
+
 def test_what_a_new_baseline_changes_is_shown(space: Space) -> None:
-    assert space.measure({}).code == 0
+    assert [space.measure({}).code, space.measure({}).code] == [0, 0]
+    assert space.gate("floor", "--write").code == 0
     out = space.gate("baseline").out
     assert [line.split() for line in out.splitlines() if "→" in line] == [
         ["hit@1", "0.9630", "→", "1.0000", "changed"],

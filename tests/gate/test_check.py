@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,10 @@ def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
     assert space.measure().code == 0
     space.baseline.write_bytes(space.report.read_bytes())
     (space.root / "eval.toml").write_text(text)
+    floors = space.floors.read_text()
+    runs = [line for line in floors.splitlines() if line.startswith("run_id")]
+    other = json.loads(space.baseline.read_bytes())["run_id"]
+    space.floors.write_text(floors.replace(runs[-1], f'run_id = "{other}"'))
     space.budgets.write_text('schema = "budgets-v1"\n[arms.notes.max_drop]\n"recall@10" = 100\n')
     for lost, code, codes in ((2, 0, []), (3, 1, ["floor-breached"])):
         assert space.measure(space.losing(lost)).code == 0

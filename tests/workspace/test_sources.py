@@ -55,7 +55,7 @@ def test_no_source_names_a_machine_or_a_registry() -> None:
         ("open('/ho" + "me/someone/x')", True),
         ("C:\\Us" + "ers\\someone", True),
         ("https://py" + "pi.org/simple", True),
-        (".nox/work/bin/python", False),
+        (".nox/shared/bin/python", False),
         ("datasets/home/x", False),
         ("/usr/bin/env bash", False),
     ],

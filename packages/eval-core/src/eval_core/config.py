@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
         Misuse: there is none, or it is not TOML.
         Faults: it does not fit; every fault is listed, with its line.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise Misuse(
             f"{path}: no such file; run in the folder that holds eval.toml, or say --config FILE",
             reason="config-missing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,9 +104,9 @@ def load(
         Faults: everything wrong with all of its files, with file and line.
         Misuse: the folder or a file is missing.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         beside = folder.parent
-        near = did_you_mean(folder.name, [p.name for p in beside.iterdir()] if beside.is_dir() else ())
+        near = did_you_mean(folder.name, [p.name for p in beside.iterdir()] if os.path.isdir(beside) else ())
         raise Misuse(f"{folder}: no such dataset folder{near}", reason="dataset-missing")
     definition = read_definition(folder)
     plain = definition is None
@@ -113,7 +114,7 @@ def load(
     collector = _Collector()
     corpus_path = corpus or folder / "corpus.jsonl"
     for path, what in ((corpus_path, "corpus"), (folder / "queries.jsonl", "queries")):
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise Misuse(f"{path}: no such file; a dataset needs its {what}", reason="dataset-missing")
     documents = _read_corpus(corpus_path, tuple(keys), collector)
     timeline = None
@@ -170,7 +171,7 @@ _SIDE_FILES = {"timeline": "timeline.jsonl", "links": "links.jsonl", "concepts":
 
 
 def _side(path: Path) -> str:
-    return digest_file(path) if path.is_file() else "none"
+    return digest_file(path) if os.path.isfile(path) else "none"
 
 
 def _plain_name(folder: Path) -> str:
@@ -270,7 +271,7 @@ def _read_qrels(
     path: Path, collector: _Collector
 ) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int]]:
     splits = sorted(p.stem for p in path.parent.glob("*.tsv"))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise Misuse(
             f"{path}: no such split{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})",
             reason="split-unknown",
@@ -331,7 +332,7 @@ def _judged_elsewhere(folder: Path, split: str) -> set[str]:
     """Query ids that other splits judge: BEIR keeps the queries of all splits in one file."""
     found: set[str] = set()
     for path in (folder / "qrels").glob("*.tsv"):
-        if path.stem != split and path.is_file():
+        if path.stem != split and os.path.isfile(path):
             found |= {line.split("\t", 1)[0] for line in path.read_text("utf-8", "replace").splitlines()[1:]}
     return found
 

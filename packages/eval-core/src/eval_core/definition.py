@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from eval_core import metrics
+from eval_core.errors import EvalError
 from eval_core.models import NAME, Closed, read_toml
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -131,6 +134,15 @@ class Definition(Closed):
     headline: str = Field(default="recall@10", description="The measure that floors are made for first.")
     corpus: Recipe | None = None
 
+    @field_validator("headline")
+    @classmethod
+    def _a_measure(cls, value: str) -> str:
+        try:
+            metrics.parse(value)
+        except EvalError as error:
+            raise ValueError(f"headline: {error}") from error
+        return value
+
     @model_validator(mode="after")
     def _cutoffs_within_limit(self) -> Definition:
         check_cutoffs(self.cutoffs, self.limit)
@@ -159,4 +171,4 @@ def read_definition(folder: Path) -> Definition | None:
         Misuse, Faults: it is not TOML or does not fit.
     """
     path = folder / "dataset.toml"
-    return read_toml(path, Definition, "dataset definition") if path.exists() else None
+    return read_toml(path, Definition, "dataset definition") if os.path.exists(path) else None

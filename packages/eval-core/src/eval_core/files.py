@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -42,6 +44,10 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+#: What a full, limited or failing disk answers while a file is being written.
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+
+
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for writing so that it appears whole or not at all.
@@ -50,7 +56,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     Ctrl-C included, the temporary file is removed and what stood under the name stays.
 
     Raises:
-        CouldNot: the folder cannot be written.
+        CouldNot: the folder cannot be written, or the disk is full.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,9 +73,11 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         # mkstemp makes files private; a report is as readable as any file the user makes.
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise CouldNot(f"{path}: cannot be written: {error.strerror}", reason="cannot-write") from error
         raise
     _sync_folder(path.parent)
 
@@ -103,6 +111,17 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
             stream.write(line + b"\n")
 
 
+def refuse_special(path: Path) -> None:
+    """Refuse what is there and is no file: reading a pipe waits for ever, reading a device never ends.
+
+    Raises:
+        OSError: it is a pipe, a socket or a device.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, and not a file", str(path))
+
+
 def read_text(path: Path, what: str) -> str:
     """Read UTF-8 text. `what` names the thing in the error: "policy file", "report".
 
@@ -110,6 +129,7 @@ def read_text(path: Path, what: str) -> str:
         Misuse: absent, unreadable, not UTF-8, or with a byte order mark.
     """
     try:
+        refuse_special(path)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise Misuse(f"{path}: no such {what}", reason="file-missing") from error

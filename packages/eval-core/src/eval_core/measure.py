@@ -131,6 +131,7 @@ def measure(
         write_report(reports / f"{made.name}.json", report)
     except BaseException:
         # All or none: interrupted here, the partial run still holds every answer.
+        (history / report.arm / f"{report.run_id}.json").unlink(missing_ok=True)
         discard(made.name, runs, reports)
         raise
     partial.discard()

@@ -47,6 +47,8 @@ def parse_toml(text: str, model: type[Model], path: Path, what: str) -> Model:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
+    except ValueError as error:
+        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
     if endless := list(_endless(table)):
         from eval_core.complaints import dotted_name
 

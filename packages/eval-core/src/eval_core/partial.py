@@ -48,14 +48,15 @@ class Partial:
         for key, parts in (("task", TASK_PARTS), ("system", SYSTEM_PARTS)):
             before, now = lines[0].get(key), header[key]
             if before != now:
-                names = ", ".join(d.part for d in differences(before or {}, now, parts))
+                before = before if isinstance(before, dict) else {}
+                names = ", ".join(d.part for d in differences(before, now, parts))
                 raise Refused(
                     f"{self.path}: the unfinished run had another {key} ({names} differ)",
                     reason=f"resume-{key}-differs",
                     remedy="Measure without --resume to begin again.",
                 )
         self.run_id = str(lines[0].get("run_id", self.run_id))
-        self.done = {(line["pass"], line["id"]): line for line in lines[1:] if _is_whole(line)}
+        self.done = {(line["pass"], line["id"]): line for line in lines[1:] if is_whole(line)}
         self.resumed = True
 
     def add(self, number: int, record: Mapping[str, Any]) -> None:
@@ -80,8 +81,21 @@ def _unwritable(path: Path, error: OSError) -> CouldNot:
     return CouldNot(f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write")
 
 
-def _is_whole(line: Mapping[str, Any]) -> bool:
+def is_whole(line: Mapping[str, Any]) -> bool:
     """Whether a line holds one answer; what a power cut or an editor left of another is measured again."""
     if not isinstance(line.get("pass"), int) or not isinstance(line.get("id"), str):
         return False
-    return "error" in line or line.keys() >= {"ids", "scores", "duplicates", "excess", "latency"}
+    if "error" in line:
+        return isinstance(line["error"], str)
+    ids, scores, latency = line.get("ids"), line.get("scores"), line.get("latency")
+    if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids) or len(set(ids)) != len(ids):
+        return False
+    if scores is not None and (not isinstance(scores, list) or len(scores) != len(ids)):
+        return False
+    if not all(map(_is_number, scores or ())) or not _is_number(latency):
+        return False
+    return all(isinstance(line.get(key), int) for key in ("duplicates", "excess"))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

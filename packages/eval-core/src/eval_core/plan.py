@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def _files_named(options: Any, root: Path) -> dict[str, str]:
     elif isinstance(options, str) and options and "\0" not in options and len(options) < 4096:
         path = root / options
         with contextlib.suppress(OSError):
-            if path.is_file():
+            if os.path.isfile(path):
                 found[options] = digest_file(path)
     return found
 

@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from eval_core import metrics
 from eval_core.errors import Refused
-from eval_core.files import atomic
+from eval_core.files import atomic, refuse_special
 from eval_core.keys import Key
 from eval_core.models import Closed
 from eval_core.report_check import (
@@ -271,6 +271,7 @@ def read_report(path: Path, arm: str | None = None) -> Report:
             with its own rows), `report-of-another-arm`.
     """
     try:
+        refuse_special(path)
         raw = path.read_bytes()
     except FileNotFoundError as error:
         raise Refused(f"{path}: no such report", reason="report-missing") from error
@@ -289,7 +290,7 @@ def parse_report(raw: bytes, path: Path, arm: str | None = None) -> Report:
             json.loads(raw, object_pairs_hook=_distinct)
     except ValidationError as error:
         raise Refused(f"{path}: {_told(raw, error)}", reason="report-malformed") from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise Refused(f"{path}: {error}", reason="report-malformed") from error
     if arm is not None and report.arm != arm:
         raise Refused(

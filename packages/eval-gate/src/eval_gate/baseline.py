@@ -7,7 +7,8 @@ from pathlib import Path
 
 from eval_core.errors import Refused
 from eval_core.report import Report, read_report
-from eval_gate.judge import headline, judge_arm
+from eval_gate.floor import evidence
+from eval_gate.judge import headline, is_evidence, judge_arm
 from eval_gate.policy import ArmFloors, Budget
 from eval_gate.proposal import BaselineChange
 
@@ -18,7 +19,9 @@ def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
     Raises:
         Refused: with the reason that the gate would give.
     """
-    verdict = judge_arm(report.arm, floors, Budget(p95_ms=p95_ms), report, report)
+    # Graded as if it were evidence: what is wrong with its numbers is told before where it comes from.
+    trial = floors.model_copy(update={"evidence": (*floors.evidence, evidence(report, floors.metrics))})
+    verdict = judge_arm(report.arm, trial, Budget(p95_ms=p95_ms), report, report)
     if verdict.verdict != "pass":
         reason = verdict.reasons[0]
         raise Refused(
@@ -26,8 +29,13 @@ def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
             reason=reason.code,
             remedy=reason.remedy,
         )
-    if report.resumed:
-        raise Refused(f"{report.arm}: the run was resumed after an interruption", reason="evidence-resumed")
+    if not is_evidence(report, floors):
+        raise Refused(
+            f"{report.arm}: run {report.run_id} is none of the runs that the floors stand on",
+            reason="policy-mixed",
+            remedy=f"Move both in one commit:  eval-gate floor {report.arm} --write && "
+            f"eval-gate baseline {report.arm} --write",
+        )
 
 
 def change(report: Report, path: Path) -> BaselineChange:

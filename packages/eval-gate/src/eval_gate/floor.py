@@ -181,7 +181,7 @@ def derive(
         reason=reason or _kept_reason(previous, floors, n),
         task=last.task.parts,
         metrics=floors,
-        evidence=tuple(_evidence(report, chosen) for report in found),
+        evidence=tuple(evidence(report, chosen) for report in found),
     )
     _not_lowered(arm, made, previous, reason)
     return made
@@ -199,7 +199,7 @@ def band(documents: int, share: float) -> tuple[int, int]:
     return max(1, documents - room), documents + room
 
 
-def _evidence(report: Report, measures: Iterable[str]) -> Evidence:
+def evidence(report: Report, measures: Iterable[str]) -> Evidence:
     return Evidence(
         run_id=report.run_id,
         started=report.environment.started,

@@ -132,6 +132,7 @@ def judge_arm(
         budget_p95_ms=budget.p95_ms,
         system_changes=system_changes(committed, report),
         provisional=floors.provisional,
+        warnings=_warnings(report),
     )
     if refusals:
         return verdict
@@ -226,7 +227,26 @@ def _bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Rea
                     f"Make it:  eval-gate baseline {report.arm} --write",
                 )
             )
+        elif not is_evidence(baseline, floors):
+            reasons.append(
+                _refusal(
+                    "policy-mixed",
+                    f"the baseline, run {baseline.run_id}, is none of the runs that the floors stand on",
+                    f"Move both in one commit:  eval-gate floor {report.arm} --write && "
+                    f"eval-gate baseline {report.arm} --write",
+                )
+            )
     return reasons
+
+
+def is_evidence(baseline: Report, floors: ArmFloors) -> bool:
+    """Whether the baseline is one of the floors' runs, or cannot be told from one by quality.
+
+    Otherwise a baseline of a worse system could be taken by itself, and then another, down to the floor.
+    """
+    return any(
+        run.run_id == baseline.run_id or run.digest == baseline.digests.quality for run in floors.evidence
+    )
 
 
 def _as_baseline(error: EvalError) -> EvalError:
@@ -281,11 +301,28 @@ def _healthy(report: Report) -> list[Reason]:
                 "A run with errored rows is no finding. Mend the backend and measure again.",
             )
         )
+    if report.resumed:
+        reasons.append(
+            _refusal(
+                "report-resumed",
+                "the run was resumed after an interruption: part of it was answered by another process",
+                f"A graded number is measured in one run:  eval-core measure {report.arm}",
+            )
+        )
     if report.index != "built":
         reasons.append(
             _refusal("index-cached", "the index was taken from a cache, not built in the run that is graded")
         )
     return reasons
+
+
+def _warnings(report: Report) -> tuple[str, ...]:
+    unstable = report.health.unstable
+    if not unstable:
+        return ()
+    return (
+        f"non-deterministic: repetitions ranked {unstable} of {report.n} queries otherwise; the first is graded",
+    )
 
 
 def _grade(metric: str, floor: Floor, report: Report, baseline: Report | None) -> Graded:

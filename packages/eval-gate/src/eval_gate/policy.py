@@ -203,6 +203,15 @@ def _arm_faults(arm: ArmFloors) -> list[str]:
     if arm.n > MOST_QUERIES or arm.margin > MOST_QUERIES:
         return [f"n and margin should be at most {MOST_QUERIES:,}"]
     faults = []
+    if arm.provisional != (len(arm.evidence) < SETTLED_RUNS):
+        faults.append(
+            f"provisional = {str(arm.provisional).lower()}, and there are {len(arm.evidence)} evidence runs"
+        )
+    if len({evidence.class_ for evidence in arm.evidence}) > 1:
+        faults.append("evidence: the runs are of more than one class")
+    held = {name for evidence in arm.evidence for name in evidence.values} if arm.metrics else set()
+    for name in sorted(held - arm.metrics.keys()):
+        faults.append(f'metrics: "{name}" has evidence and no floor; floors are written by  eval-gate floor')
     for name, floor in arm.metrics.items():
         try:
             binary = metrics.is_binary(name)

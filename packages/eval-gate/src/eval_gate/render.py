@@ -177,6 +177,9 @@ def _notes(verdict: Verdict) -> list[str]:
             notes += _changes(
                 arm.system_changes, "", f"{clip(arm.arm, 40)}: system changed since the baseline: "
             )
+    for arm in verdict.arms:
+        for warning in arm.warnings:
+            notes += _wrapped(f"{clip(arm.arm, 40)}: {warning}.", "")
     if any(arm.provisional for arm in verdict.arms):
         notes.append("Floors are provisional: a fixed margin, until ten runs show how much they differ.")
     if any(arm.unbound for arm in verdict.arms):

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval_core import metrics
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
-from eval_core.files import read_text
+from eval_core.files import read_text, refuse_special
 from eval_gate.policy import MOST_QUERIES, TOLERANCE
 from eval_gate.verdict import ArmVerdict, Graded, Reason, Word, utf8
 
@@ -115,6 +115,7 @@ def read_summary(path: Path, arm: str) -> tuple[Mapping[str, Any], bool]:
         Refused: absent, not whole JSON, without such a table, or ours and unsound.
     """
     try:
+        refuse_special(path)
         raw = path.read_bytes()
     except FileNotFoundError as error:
         raise Refused(f"{path}: no such report", reason="report-missing") from error

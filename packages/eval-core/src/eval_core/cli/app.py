@@ -34,7 +34,8 @@ def _interrupt(signum: int, frame: Any) -> NoReturn:
 
 def _run(command: click.Command, prog: str) -> int:
     completing = f"_{prog.replace('-', '_').upper()}_COMPLETE"
-    if instruction := os.environ.get(completing):
+    # A shell completes a line with no argument of ours; with a verb, the variable must not stand in its place.
+    if len(sys.argv) == 1 and (instruction := os.environ.get(completing)):
         from click.shell_completion import shell_complete
 
         return shell_complete(command, {}, prog, completing, instruction)
@@ -46,20 +47,21 @@ def _run(command: click.Command, prog: str) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError):
+            error.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
         # Where the work had a name and a way to go on, the command said so as it unwound.
-        click.echo(f"{prog}: interrupted", err=True)
+        _say(f"{prog}: interrupted")
         return 3
     except EvalError as error:
-        click.echo(f"{prog}: {error}" if "\n" not in error.message else str(error), err=True)
+        _say(f"{prog}: {error}" if "\n" not in error.message else str(error))
         return error.exit_code
     except OSError as error:
         if error.filename is not None:
             return _fault(prog, error)
         output.drop()
-        click.echo(f"{prog}: the output cannot be written: {error.strerror or error}", err=True)
+        _say(f"{prog}: the output cannot be written: {error.strerror or error}")
         return 3
     except Exception as error:  # noqa: BLE001  # the last one: whatever went wrong is exit 3 and never a breach
         return _fault(prog, error)
@@ -73,12 +75,17 @@ def _fault(prog: str, error: BaseException) -> int:
 
         traceback.print_exception(error)
         return 3
-    click.echo(
+    _say(
         f"{prog}: internal error, {type(error).__name__}: {error}\n"
-        "  This is a fault of the program, not of your input. EVAL_TRACEBACK=1 shows where.",
-        err=True,
+        "  This is a fault of the program, not of your input. EVAL_TRACEBACK=1 shows where."
     )
     return 3
+
+
+def _say(text: str) -> None:
+    """Tell on standard error; where that cannot be written, the exit code still says it."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
 
 
 class Verbs(click.Group):

@@ -111,6 +111,8 @@ def replace_both(first: Grown, second: Grown) -> None:
                 f"{second.path.parent.parent}: cannot be written: {error.strerror or error}; nothing was added",
                 reason="cannot-write",
             ) from error
+        if isinstance(error, CouldNot):
+            raise CouldNot(f"{error.message}; nothing was added", reason=error.reason) from error
         raise
 
 

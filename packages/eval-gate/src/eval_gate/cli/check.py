@@ -138,7 +138,10 @@ def _is_plain(path: Path) -> bool:
     """Whether a floors file is of another tool: TOML without a `schema`. What is wrong with it is told elsewhere."""
     import tomllib
 
+    from eval_core.files import refuse_special
+
     try:
+        refuse_special(path)
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         return bool(table) and "schema" not in table
     except (OSError, ValueError, RecursionError):
