@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -430,6 +431,22 @@ def test_a_source_that_is_misspelt_leaves_the_reports_as_they_are(shelves: Space
     assert done.code == 2
     assert "no source 'nots' to override" in done.err
     assert (shelves.root / ".eval/reports/arm.json").read_bytes() == before
+
+
+def test_a_source_that_is_away_leaves_the_other_sets_to_be_measured_by_name(shelves: Space) -> None:
+    """K4: an absent source raises; A2: what does not need it is measured all the same."""
+    shelves.arm(backend="bm25")
+    away = shelves.root / "away"
+    shutil.copytree(shelves.root / "set", away)
+    (away / "dataset.toml").write_text(
+        'name = "away"\n[[corpus.source]]\nname = "n"\ntype = "dir"\npath = "../nowhere"\n', "utf-8"
+    )
+    shelves.arm(name="two", backend="bm25", dataset="away")
+    done = shelves.core("measure")
+    assert done.code == 3
+    assert "cannot reconstruct source 'n'" in done.err
+    assert "Arms of the other sets can be, by name." in done.err
+    assert shelves.core("measure", "arm").code == 0
 
 
 def test_an_arm_of_which_nothing_was_scored_shows_no_values(shelves: Space) -> None:

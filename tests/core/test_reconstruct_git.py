@@ -1,5 +1,6 @@
 """A git source: the files of one commit, from git's objects, whatever the repository or the caller has set up."""
 
+# long because: one fixture repository, and a case for each thing that git can hold or refuse
 from __future__ import annotations
 
 import json

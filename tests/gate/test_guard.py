@@ -1,5 +1,6 @@
 """The guard: every judged path is a file of the commit's tree, as git's objects have it."""
 
+# long because: one fixture repository, and a case for each way that a path can be no file of it
 from __future__ import annotations
 
 import json

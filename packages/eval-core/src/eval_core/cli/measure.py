@@ -62,7 +62,7 @@ def measure(
     """Measure arms of eval.toml: each query to its backend, timed, scored against the judgements."""
     from eval_core.cli.reconstruct import lock_line, parse_sources
     from eval_core.config import load_workspace
-    from eval_core.errors import EvalError, Faults
+    from eval_core.errors import CouldNot, EvalError, Faults
     from eval_core.measure import discard
     from eval_core.measure import measure as measure_arm
     from eval_core.measurement import Measured, Measurement, measured
@@ -83,13 +83,18 @@ def measure(
         for name in chosen:
             # From here on, an arm's report is the one that this call makes, or there is none.
             discard(name, here.output("runs"), here.output("reports"))
-        plans = prepare(
-            here,
-            chosen,
-            overrides,
-            told=lambda lock: click.echo(lock_line(lock), err=form == "json"),
-            found=backend_faults(here, chosen),
-        )
+        try:
+            plans = prepare(
+                here,
+                chosen,
+                overrides,
+                told=lambda lock: click.echo(lock_line(lock), err=form == "json"),
+                found=backend_faults(here, chosen),
+            )
+        except CouldNot:
+            if len({arm.dataset for arm in chosen.values()}) > 1:
+                click.echo("Nothing was measured. Arms of the other sets can be, by name.", err=True)
+            raise
         for made in plans:
             try:
                 with _progress(made, quiet) as progress:
