@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import measuring, processes, reports
+from benchmarks import adapter, measuring, processes, reports
 
 BENCHMARKS: dict[str, Callable[[], list[tuple[str, ...]]]] = {
     "processes": processes.run,
     "measuring": measuring.run,
     "reports": reports.run,
+    "adapter": adapter.run,
 }
 
 

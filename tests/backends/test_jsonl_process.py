@@ -80,7 +80,7 @@ def test_a_daemon_that_got_away_does_not_hold_up_the_close(adapter: Adapter) -> 
     try:
         began = time.monotonic()
         backend.close()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 30  # and not the 60 s that it sleeps
     finally:
         os.kill(int(child), signal.SIGKILL)
 
@@ -121,7 +121,7 @@ def test_a_process_that_ignores_everything_is_killed(
     process = int(pid(backend))
     began = time.monotonic()
     backend.close()
-    assert 0.4 <= time.monotonic() - began < 3
+    assert 0.4 <= time.monotonic() - began < 30  # two graces, and not the 60 s that it sleeps
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
 

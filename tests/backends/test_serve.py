@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -351,18 +350,3 @@ def test_a_backend_that_cannot_index_exits_3(ask: Ask, fail: str, said: bytes) -
     done = ask("a", arguments=["--option", f"fail={fail}"])
     assert (done.returncode, done.stdout) == (3, b"")
     assert re.search(said, done.stderr)
-
-
-def test_time_is_not_spent_waiting(facts: CorpusFile) -> None:
-    """A served backend answers in far less than the pause of a polling loop."""
-    backend = JsonLines(["{python}", "-m", "eval_backends", "serve", "bm25", "--corpus", "{corpus}"])
-    try:
-        backend.index(facts)
-        best = 1.0
-        for _ in range(50):
-            began = time.perf_counter()
-            backend.search(Request("vpn", 3))
-            best = min(best, time.perf_counter() - began)
-    finally:
-        backend.close()
-    assert best < 0.005
