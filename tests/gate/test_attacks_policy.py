@@ -152,6 +152,9 @@ def test_floors_of_no_arm_pass_nothing(space: Space, text: str, codes: list[str]
     assert (done.code, done.codes) == (1, ["floors-deleted", *codes])
     shutil.rmtree(space.baseline.parent)
     done = space.check()
+    assert (done.code, done.codes) == (1, ["floors-deleted", *codes])  # its evidence is still there
+    shutil.rmtree(space.root / "policy" / "evidence")
+    done = space.check()
     assert (done.code, done.codes) == (1, codes)
 
 
@@ -168,8 +171,19 @@ def test_deleting_the_floors_of_one_arm_is_noticed_by_its_baseline(space: Space)
     space.floors.write_text(text)
     done = space.check()
     assert (done.code, done.codes, done.verdict["not_gated"]) == (1, ["floors-deleted"], ["zoo"])
+    assert space.check("--floors", space.floors).codes == [
+        "floors-deleted"
+    ]  # by its path it is the same file
     assert space.check("notes").code == 0
     (space.baseline.parent / "zoo.json").unlink()
+    assert space.check().code == 0
+
+
+def test_deleting_floors_and_baseline_of_one_arm_is_noticed_by_its_evidence(space: Space) -> None:
+    """S5: what the floors stood on is still in the policy."""
+    shutil.copytree(space.root / "policy" / "evidence" / "notes", space.root / "policy" / "evidence" / "zoo")
+    assert space.check().codes == ["floors-deleted"]
+    shutil.rmtree(space.root / "policy" / "evidence" / "zoo")
     assert space.check().code == 0
 
 

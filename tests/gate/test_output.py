@@ -173,7 +173,7 @@ def test_the_worst_comes_first(space: Space) -> None:
         (passing, "1 ≤ 3 misses"),
         (ungated, "Not gated, for want of floors: another-arm-of-ours-0"),
         (ungated, "and 20 more"),
-        (no_arm, "notes has a baseline and no floors"),
+        (no_arm, "notes has a baseline or evidence and no floors"),
     ],
 )
 def test_a_person_reads_what_was_lost_and_what_to_do(

@@ -82,7 +82,7 @@ def judge(
     reasons = [
         _refusal(
             "floors-deleted",
-            f"{name} has a baseline and no floors; deleting floors must not let an arm pass",
+            f"{name} has a baseline or evidence and no floors; deleting floors must not let an arm pass",
             "Restore its floors, or retire the arm whole: its baseline and evidence too.",
         )
         for name in orphans

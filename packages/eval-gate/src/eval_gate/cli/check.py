@@ -62,7 +62,9 @@ def check(
     if _is_plain(path):
         verdict = _unbound(path, arms, places, reports, allow_unbound)
     else:
-        verdict = _bound(path, policy, arms, places, reports, whole=floors_path is None and not arms)
+        # Naming the policy's own floors by their path is no other floors file.
+        whole = not arms and path.resolve() == (policy / FLOORS).resolve()
+        verdict = _bound(path, policy, arms, places, reports, whole=whole)
     if form == "json":
         click.echo(verdict.model_dump_json(by_alias=True, indent=1))
     else:
@@ -106,7 +108,7 @@ def _bound(
     path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, *, whole: bool
 ) -> Verdict:
     from eval_gate.judge import judge
-    from eval_gate.policy import BASELINES, BUDGETS, read_budgets, read_floors
+    from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, read_budgets, read_floors
     from eval_gate.verdict import utf8
 
     floors = read_floors(path)
@@ -114,11 +116,12 @@ def _bound(
     names = _selected(list(floors.arms), arms, places, path)
     found = {name: _read(places.get(name, reports / f"{name}.json"), name) for name in names}
     baselines = {name: _read(policy / BASELINES / f"{name}.json", name) for name in names}
-    others, orphans = (
-        tuple(sorted(utf8(file.stem) for file in folder.glob("*.json") if file.stem not in floors.arms))
-        for folder in (reports, policy / BASELINES)
-    )
-    return judge(floors, budgets, baselines, found, names, others, orphans if whole else ())
+    others = {file.stem for file in reports.glob("*.json")} - floors.arms.keys()
+    # An arm that lost its floors has left a baseline or evidence behind.
+    traces = {file.stem for file in (policy / BASELINES).glob("*.json")}
+    traces |= {folder.parent.name for folder in (policy / EVIDENCE).glob("*/*.json")}
+    orphans = sorted(map(utf8, traces - floors.arms.keys())) if whole else []
+    return judge(floors, budgets, baselines, found, names, tuple(sorted(map(utf8, others))), tuple(orphans))
 
 
 def _read(path: Path, arm: str) -> Read:
