@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,6 +167,8 @@ def test_deleting_the_floors_of_one_arm_is_noticed_by_its_baseline(space: Space)
     space.forge(space.report, lambda report: report.update(arm="zoo"))
     space.report.rename(space.report.with_name("zoo.json"))
     space.floors.write_text(f"{text}\n{zoo}")
+    evidence = space.root / "policy" / "evidence"
+    shutil.copytree(evidence / "notes", evidence / "zoo")
     assert space.measure().code == 0
     assert space.gate("baseline", "zoo", "--write").code == 0
     assert space.check().code == 0
@@ -176,7 +180,54 @@ def test_deleting_the_floors_of_one_arm_is_noticed_by_its_baseline(space: Space)
     ]  # by its path it is the same file
     assert space.check("notes").code == 0
     (space.baseline.parent / "zoo.json").unlink()
+    shutil.rmtree(evidence / "zoo")
     assert space.check().code == 0
+
+
+def in_floors(old: str, new: str) -> Callable[[Space], None]:
+    """Edit each line of floors.toml that begins with `old`."""
+
+    def change(space: Space) -> None:
+        lines = space.floors.read_text().splitlines(keepends=True)
+        space.floors.write_text("".join(f"{new}\n" if line.startswith(old) else line for line in lines))
+
+    return change
+
+
+def first_copy(space: Space) -> Path:
+    return sorted((space.root / "policy" / "evidence" / "notes").glob("*.json"))[0]
+
+
+def lower_a_value_with_its_floor(space: Space) -> None:
+    """Consistent inside floors.toml: one evidence value and the floor that follows from it."""
+    table = tomllib.loads(space.floors.read_text())["arms"]["notes"]
+    value, floor = table["evidence"][0]["values"]["mrr"], table["metrics"]["mrr"]["floor"]
+    text = space.floors.read_text().replace(f"mrr = {value!r}", "mrr = 0.5", 1)
+    space.floors.write_text(text.replace(repr(floor), repr(0.5 - 2 / 27)))
+
+
+@pytest.mark.parametrize(
+    ("attack", "code"),
+    [
+        (lambda space: None, None),
+        (lower_a_value_with_its_floor, "evidence-differs"),
+        (in_floors("digest", 'digest = "0"'), "evidence-differs"),
+        (in_floors("class", 'class = "elsewhere"'), "evidence-differs"),
+        (lambda space: first_copy(space).unlink(), "evidence-missing"),
+        (lambda space: shutil.rmtree(space.root / "policy" / "evidence"), "evidence-missing"),
+        (lambda space: first_copy(space).write_text("{}"), "evidence-malformed"),
+        (lambda space: first_copy(space).write_text("{"), "evidence-malformed"),
+        (lambda space: first_copy(space).write_bytes(b"\xff"), "evidence-malformed"),
+    ],
+)
+def test_evidence_that_is_not_what_lies_beside_the_floors_carries_none(
+    space: Space, attack: Callable[[Space], None], code: str | None
+) -> None:
+    """K5: a change of a floor cites a run; what floors.toml says of a run is held against the copy of its report."""
+    attack(space)
+    done = space.check()
+    assert done.code == (0 if code is None else 1)
+    assert code is None or code in done.codes
 
 
 def test_deleting_floors_and_baseline_of_one_arm_is_noticed_by_its_evidence(space: Space) -> None:

@@ -63,11 +63,13 @@ def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
     floors = space.floors.read_text()
     runs = [line for line in floors.splitlines() if line.startswith("run_id")]
     other = json.loads(space.baseline.read_bytes())["run_id"]
-    space.floors.write_text(floors.replace(runs[-1], f'run_id = "{other}"'))
+    # Another floors file than the policy's own: its evidence has no copies to be held against.
+    elsewhere = space.root / "floors.toml"
+    elsewhere.write_text(floors.replace(runs[-1], f'run_id = "{other}"'))
     space.budgets.write_text('schema = "budgets-v1"\n[arms.notes.max_drop]\n"recall@10" = 100\n')
     for lost, code, codes in ((2, 0, []), (3, 1, ["floor-breached"])):
         assert space.measure(space.losing(lost)).code == 0
-        done = space.check()
+        done = space.check("--floors", elsewhere)
         assert (done.code, done.codes) == (code, codes)
         arm = done.verdict["arms"][0]
         assert (arm["lost"], arm["gained"], arm["graded"][0]["baseline"]) == ([], [], None)

@@ -89,6 +89,8 @@ def several(space: Space) -> None:
     for number in range(10):
         name = f"memory-bm25-kind-jsonl-{number}"
         text += "\n" + arm.replace("arms.notes", f"arms.{name}")
+        evidence = space.root / "policy" / "evidence"
+        shutil.copytree(evidence / "notes", evidence / name)
         for file in (space.report, space.baseline):
             path = file.with_name(f"{name}.json")
             shutil.copy(file, path)

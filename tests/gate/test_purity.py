@@ -139,6 +139,7 @@ OURS = {
     "eval_gate.changes",
     "eval_gate.cli",
     "eval_gate.cli.check",
+    "eval_gate.evidence",
     "eval_gate.judge",
     "eval_gate.policy",
     "eval_gate.render",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eval_core import metrics
@@ -61,6 +61,7 @@ def judge(
     arms: tuple[str, ...] = (),
     not_gated: tuple[str, ...] = (),
     orphans: tuple[str, ...] = (),
+    uncited: Mapping[str, Sequence[Reason]] = {},
 ) -> Verdict:
     """Grade the arms of a policy, all of them or those named.
 
@@ -71,11 +72,17 @@ def judge(
         reports: by arm, the measured report, or the error of reading it.
         arms: a selection; empty means every arm that has floors.
         not_gated: arms that have a report and no floors, to be told.
-        orphans: arms that have a baseline and no floors: their floors were deleted.
+        orphans: arms that have a baseline or evidence and no floors: their floors were deleted.
+        uncited: by arm, what is wrong with the copies of the evidence that its floors cite.
     """
     verdicts = [
         judge_arm(
-            name, floors.arms[name], budgets.arms.get(name, Budget()), baselines.get(name), reports[name]
+            name,
+            floors.arms[name],
+            budgets.arms.get(name, Budget()),
+            baselines.get(name),
+            reports[name],
+            uncited.get(name, ()),
         )
         for name in (arms or floors.arms)
     ]
@@ -107,7 +114,12 @@ def judge(
 
 
 def judge_arm(
-    name: str, floors: ArmFloors, budget: Budget, baseline: Read | None, report: Read
+    name: str,
+    floors: ArmFloors,
+    budget: Budget,
+    baseline: Read | None,
+    report: Read,
+    uncited: Sequence[Reason] = (),
 ) -> ArmVerdict:
     """Grade one arm. Where it cannot be graded, no measure of it is."""
     if isinstance(report, EvalError):
@@ -118,7 +130,7 @@ def judge_arm(
         )
     committed = baseline if isinstance(baseline, Report) else None
     drops = _drops(budget, committed, report)
-    refusals = _vacuous(floors) + _healthy(report) + _bound(floors, baseline, report)
+    refusals = [*_vacuous(floors), *uncited, *_healthy(report), *_bound(floors, baseline, report)]
     told = {reason.metric for reason in refusals if reason.metric}
     refusals += [reason for reason in drops if reason.word == "refused" and reason.metric not in told]
     verdict = ArmVerdict(

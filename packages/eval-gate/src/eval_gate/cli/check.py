@@ -63,8 +63,8 @@ def check(
         verdict = _unbound(path, arms, places, reports, allow_unbound)
     else:
         # Naming the policy's own floors by their path is no other floors file.
-        whole = not arms and path.resolve() == (policy / FLOORS).resolve()
-        verdict = _bound(path, policy, arms, places, reports, whole=whole)
+        own = path.resolve() == (policy / FLOORS).resolve()
+        verdict = _bound(path, policy, arms, places, reports, own=own)
     if form == "json":
         click.echo(verdict.model_dump_json(by_alias=True, indent=1))
     else:
@@ -105,8 +105,9 @@ def _selected(
 
 
 def _bound(
-    path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, *, whole: bool
+    path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, *, own: bool
 ) -> Verdict:
+    from eval_gate.evidence import uncited
     from eval_gate.judge import judge
     from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, read_budgets, read_floors
     from eval_gate.verdict import utf8
@@ -116,12 +117,15 @@ def _bound(
     names = _selected(list(floors.arms), arms, places, path)
     found = {name: _read(places.get(name, reports / f"{name}.json"), name) for name in names}
     baselines = {name: _read(policy / BASELINES / f"{name}.json", name) for name in names}
+    broken = {name: uncited(policy, name, floors.arms[name]) for name in names} if own else {}
     others = {file.stem for file in reports.glob("*.json")} - floors.arms.keys()
     # An arm that lost its floors has left a baseline or evidence behind.
     traces = {file.stem for file in (policy / BASELINES).glob("*.json")}
     traces |= {folder.parent.name for folder in (policy / EVIDENCE).glob("*/*.json")}
-    orphans = sorted(map(utf8, traces - floors.arms.keys())) if whole else []
-    return judge(floors, budgets, baselines, found, names, tuple(sorted(map(utf8, others))), tuple(orphans))
+    orphans = sorted(map(utf8, traces - floors.arms.keys())) if own and not arms else []
+    return judge(
+        floors, budgets, baselines, found, names, tuple(sorted(map(utf8, others))), tuple(orphans), broken
+    )
 
 
 def _read(path: Path, arm: str) -> Read:
