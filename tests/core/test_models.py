@@ -135,3 +135,13 @@ def test_the_first_fault_stands_for_a_file_that_one_is_enough_to_refuse() -> Non
 )
 def test_the_nearest_name_is_suggested(given: str, known: list[str], expected: str) -> None:
     assert did_you_mean(given, known) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"a = {'9' * 5000}", f"a = 0x{'f' * 9000}", "a." * 3000 + "b = 1", f"a = {'[' * 3000}{']' * 3000}"],
+    ids=["digits", "hexadecimal", "dotted", "nested"],
+)
+def test_toml_at_the_edge_of_its_grammar_is_a_fault_of_the_file(text: str) -> None:
+    with pytest.raises(Misuse, match="the thing "):
+        parse_toml(text, EvalFile, Path("file.toml"), "thing")

@@ -1,5 +1,6 @@
 """`eval-core query add`: questions that were really asked join a set after a review, or none of them does."""
 
+# long because: one fixture set, and a case for each way that a question can fail its review
 from __future__ import annotations
 
 import json

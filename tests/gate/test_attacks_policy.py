@@ -230,6 +230,37 @@ def test_evidence_that_is_not_what_lies_beside_the_floors_carries_none(
     assert code is None or code in done.codes
 
 
+def drop_a_floor(space: Space) -> None:
+    lines = space.floors.read_text().splitlines(keepends=True)
+    space.floors.write_text("".join(line for line in lines if not line.startswith("mrr = {")))
+
+
+@pytest.mark.parametrize(
+    ("attack", "told"),
+    [
+        (
+            in_floors("provisional", "provisional = false"),
+            "provisional = false, and there are 2 evidence runs",
+        ),
+        (drop_a_floor, '"mrr" has evidence and no floor'),
+        (
+            lambda space: space.floors.write_text(
+                space.floors.read_text().replace('class = "', 'class = "x', 1)
+            ),
+            "the runs are of more than one class",
+        ),
+    ],
+)
+def test_floors_that_contradict_themselves_do_not_load(
+    space: Space, attack: Callable[[Space], None], told: str
+) -> None:
+    """K2: what the tool writes agrees with itself; an edit that does not is named."""
+    assert space.check().code == 0
+    attack(space)
+    done = space.check()
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
 def test_deleting_floors_and_baseline_of_one_arm_is_noticed_by_its_evidence(space: Space) -> None:
     """S5: what the floors stood on is still in the policy."""
     shutil.copytree(space.root / "policy" / "evidence" / "notes", space.root / "policy" / "evidence" / "zoo")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -73,6 +73,20 @@ def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
         assert (done.code, done.codes) == (code, codes)
         arm = done.verdict["arms"][0]
         assert (arm["lost"], arm["gained"], arm["graded"][0]["baseline"]) == ([], [], None)
+
+
+def test_a_run_that_ranked_otherwise_in_a_repetition_passes_and_is_told(space: Space) -> None:
+    """K6: only the first repetition is graded, so a verdict on a non-deterministic retriever says that it is one."""
+    assert space.check().verdict["arms"][0]["warnings"] == []
+
+    def unstable(report: dict[str, Any]) -> None:
+        report["rows"][0]["stable"] = False
+        report["health"]["unstable"] = 1
+
+    space.forge(space.report, unstable)
+    (warning,) = space.check().verdict["arms"][0]["warnings"]
+    assert "non-deterministic: repetitions ranked 1 of 27 queries otherwise" in warning
+    assert "non-deterministic" in space.gate("check").out
 
 
 def test_gains_are_told_beside_losses(space: Space) -> None:

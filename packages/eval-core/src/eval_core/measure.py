@@ -172,7 +172,7 @@ def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
     finally:
         try:
             backend.close()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  # other people's code, and its answers stand
             note = f"the backend failed when it was closed: {_words(error)}"
             if note not in tally.notes:
                 tally.notes.append(note)
@@ -235,7 +235,7 @@ def _warm_up(backend: Backend, requests: list[Request], tally: _Tally) -> None:
     for request in requests:
         try:
             backend.search(request)
-        except (Exception, SystemExit) as error:  # noqa: BLE001
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # other people's code, as in _ask
             tally.restarts += getattr(error, "restarted", False) is True
             return
 

@@ -44,11 +44,17 @@ def read_toml(path: Path, model: type[Model], what: str) -> Model:
 def parse_toml(text: str, model: type[Model], path: Path, what: str) -> Model:
     """Read TOML text into `model`; see `read_toml`."""
     try:
+        return _parsed(text, model, path, what)
+    except (ValueError, OverflowError, RecursionError) as error:
+        # Numbers of thousands of digits, and tables in tables in tables: TOML by its grammar, and of no use here.
+        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
+
+
+def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
+    try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
-    except ValueError as error:
-        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
     if endless := list(_endless(table)):
         from eval_core.complaints import dotted_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -33,9 +33,6 @@ SETTLED_RUNS = 10
 
 #: More queries than any set has; beyond it arithmetic on a mistyped number would overflow.
 MOST_QUERIES = 10**9
-
-
-_Model = TypeVar("_Model", bound=Closed)
 
 
 class Floor(Closed):
@@ -138,7 +135,7 @@ def read_floors(path: Path) -> Floors:
         )
     text = read_text(path, "floors file")
     try:
-        floors = _parse(text, Floors, path, "floors file")
+        floors = parse_toml(text, Floors, path, "floors file")
     except Faults:
         # What a newer gate writes may not fit these models; that it is newer is then what there is to say.
         _check_gate(path, _written_min_gate(text))
@@ -158,14 +155,6 @@ def read_floors(path: Path) -> Floors:
     if faults:
         raise Faults(faults, consequence="nothing was graded")
     return floors
-
-
-def _parse(text: str, model: type[_Model], path: Path, what: str) -> _Model:
-    try:
-        return parse_toml(text, model, path, what)
-    except (ValueError, RecursionError) as error:
-        # Numbers of thousands of digits, and tables in tables in tables: TOML by its grammar, and no policy.
-        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
 
 
 def is_name(text: str) -> bool:
@@ -278,7 +267,7 @@ def read_budgets(path: Path, floors: Floors) -> Budgets:
             reason="budgets-missing",
             remedy='Restore it. Where there never was one, a file with the line  schema = "budgets-v1"  says so.',
         )
-    budgets = _parse(read_text(path, "budgets file"), Budgets, path, "budgets file")
+    budgets = parse_toml(read_text(path, "budgets file"), Budgets, path, "budgets file")
     faults = []
     for name, budget in budgets.arms.items():
         if name not in floors.arms:

@@ -136,8 +136,6 @@ def _read(path: Path, arm: str) -> Read:
         report: Report = read_report(path, arm)
     except Refused as error:
         return error
-    except OverflowError as error:  # a grade of hundreds of digits
-        return Refused(f"{path}: holds a number too large to reckon with: {error}", reason="report-malformed")
     return report
 
 
