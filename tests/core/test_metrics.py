@@ -17,6 +17,7 @@ from eval_core.dataset import load
 from eval_core.errors import Misuse
 
 CUTOFFS = (1, 3, 5, 10)
+NAMES = metrics.names(CUTOFFS)
 
 # ndcg discounts by hand: 1/log2(rank + 1).
 D1, D2, D3, D4 = 1.0, 1 / math.log2(3), 0.5, 1 / math.log2(5)
@@ -79,7 +80,7 @@ HAND: Mapping[str, tuple[list[tuple[int, int | None]], dict[str, float]]] = {
 def test_values_worked_by_hand(case: str) -> None:
     """A3: recall is found / relevant, MRR and nDCG as defined in the module."""
     pairs, expected = HAND[case]
-    values = metrics.score(pairs, CUTOFFS)
+    values = metrics.score(pairs, NAMES)
     assert list(values) == metrics.names(CUTOFFS)
     assert {name: values[name] for name in expected} == pytest.approx(expected, abs=1e-15)
 
@@ -93,10 +94,24 @@ def test_the_measures_of_cutoffs_in_their_order() -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("recall@10", ("recall", 10)), ("hit@1", ("hit", 1)), ("mrr", ("mrr", None)), ("map", ("map", None))],
+    [
+        ("recall@10", ("recall", 10, "lin")),
+        ("recall_cap@100", ("recall_cap", 100, "lin")),
+        ("hit@1", ("hit", 1, "lin")),
+        ("rprec", ("rprec", None, "lin")),
+        ("mrr", ("mrr", None, "lin")),
+        ("mrr@10", ("mrr", 10, "lin")),
+        ("map", ("map", None, "lin")),
+        ("ndcg@10(gain=exp)", ("ndcg", 10, "exp")),
+    ],
 )
-def test_a_name_is_split_into_family_and_cutoff(name: str, expected: tuple[str, int | None]) -> None:
+def test_a_measure_is_a_value_that_prints_as_its_name(
+    name: str, expected: tuple[str, int | None, str]
+) -> None:
+    """A3: parsed, printed and compared by name."""
     assert metrics.parse(name) == expected
+    assert str(metrics.parse(name)) == name
+    assert metrics.parse(name) == metrics.Measure(*expected)
 
 
 @pytest.mark.parametrize(
@@ -104,14 +119,22 @@ def test_a_name_is_split_into_family_and_cutoff(name: str, expected: tuple[str, 
     [
         ("recal@10", "did you mean 'recall@10'?"),
         ("recal@5", "did you mean 'recall@5'?"),
-        ("recall", ""),
-        ("recall@0", ""),
+        ("recall", "did you mean 'recall@10'?"),
+        ("recall@0", "did you mean 'recall@10'?"),
         ("recall@05", ""),
         ("recall@-1", ""),
         ("recall@1.0", ""),
         ("recall@١", ""),
-        ("mrr@10", "did you mean 'mrr'?"),
-        ("NDCG@10", ""),
+        ("rprec@10", "did you mean 'rprec'?"),
+        ("nDCG@10", "did you mean 'ndcg@10'?"),
+        ("ndcg@10(gain=expo)", "did you mean 'ndcg@10(gain=exp)'?"),
+        ("recall@10(gain=exp)", ""),
+        ("ndcg@10(gain=lin", ""),
+        ("NDCG@10", "did you mean 'ndcg@10'?"),
+        ("P_5", "did you mean 'precision@5'?"),
+        ("RR@20", "did you mean 'mrr@20'?"),
+        ("recip_rank", "did you mean 'mrr'?"),
+        ("ndcg_cut_10", "did you mean 'ndcg@10'?"),
         ("", ""),
         ("recall@10\n", ""),
     ],
@@ -149,7 +172,9 @@ def oracle(ranking: Sequence[str], grades: Mapping[str, int], cutoffs: Sequence[
 
 def ours(ranking: Sequence[str], grades: Mapping[str, int], cutoffs: Sequence[int]) -> dict[str, float]:
     ranks = metrics.judged_ranks(ranking, grades)
-    values = metrics.score([(grade, ranks.get(document)) for document, grade in grades.items()], cutoffs)
+    values = metrics.score(
+        [(grade, ranks.get(document)) for document, grade in grades.items()], metrics.names(cutoffs)
+    )
     return {name: value for name, value in values.items() if not name.startswith("all@")}
 
 
@@ -214,7 +239,7 @@ def test_equal_to_trec_eval_on_the_memory_set() -> None:
 def test_every_measure_lies_between_0_and_1(case: tuple[list[str], dict[str, int]]) -> None:
     ranking, grades = case
     ranks = metrics.judged_ranks(ranking, grades)
-    for value in metrics.score([(g, ranks.get(d)) for d, g in grades.items()], CUTOFFS).values():
+    for value in metrics.score([(g, ranks.get(d)) for d, g in grades.items()], NAMES).values():
         assert 0 <= value <= 1
 
 
@@ -235,7 +260,7 @@ def test_a_relevant_document_that_moves_up_lowers_nothing(
 
     def values(order: list[str]) -> dict[str, float]:
         ranks = metrics.judged_ranks(order, grades)
-        return metrics.score([(g, ranks.get(d)) for d, g in grades.items()], CUTOFFS)
+        return metrics.score([(g, ranks.get(d)) for d, g in grades.items()], NAMES)
 
     before, after = values(worse), values(better)
     for name in before:
@@ -250,9 +275,9 @@ def test_the_order_of_the_judgements_does_not_matter(
     ranking, grades = case
     ranks = metrics.judged_ranks(ranking, grades)
     pairs = [(grade, ranks.get(document)) for document, grade in grades.items()]
-    before = metrics.score(pairs, CUTOFFS)
+    before = metrics.score(pairs, NAMES)
     random.shuffle(pairs)
-    assert metrics.score(pairs, CUTOFFS) == before
+    assert metrics.score(pairs, NAMES) == before
 
 
 @given(judged_rankings())

@@ -116,7 +116,9 @@ def _row(made: Plan, query: Query, row: Row) -> ReportRow:
         outcome=row.outcome,
         ids=tuple(row.ids[: made.cutoffs[-1]]) if scored else (),
         judged=judged,
-        metrics=metrics.score([(j.grade, j.rank) for j in judged], made.cutoffs) if scored else {},
+        metrics=metrics.score([(j.grade, j.rank) for j in judged], metrics.names(made.cutoffs))
+        if scored
+        else {},
         stable=row.stable,
         detail=row.detail,
     )

@@ -1,65 +1,259 @@
-"""Measures of a ranking against graded judgements, equal to trec_eval's where it has the measure.
+"""Measures of a ranking against graded judgements, as values; equal to trec_eval's where it has the measure.
 
 Only the ranks of judged documents matter, so a query is scored from a handful of (grade, rank) pairs. Relevant means
-grade >= 1. Sums are taken in rank order in double precision.
+grade >= 1. R is the number of relevant documents. Sums are taken in rank order in double precision.
 
-===========  ============================================================================  =====================
-measure      definition                                                                    trec_eval's name
-===========  ============================================================================  =====================
-recall@k     relevant documents in the top k / all relevant documents                      recall_k
-precision@k  relevant documents in the top k / k                                           P_k
-hit@k        1 if any relevant document is in the top k, else 0                            success_k
-all@k        1 if every relevant document is in the top k, else 0                          (none)
-mrr          1 / rank of the first relevant document within the limit, else 0              recip_rank
-ndcg@k       DCG / ideal DCG at k; gain = grade, discount log2(rank + 1); the ideal is     ndcg_cut_k
-             over all judgements (Järvelin and Kekäläinen 2002, in trec_eval's form)
-map          mean over all relevant documents of precision at their ranks, 0 where absent  map
-===========  ============================================================================  =====================
+=============  ==========================================================================  ====================
+measure        definition                                                                  trec_eval's name
+=============  ==========================================================================  ====================
+recall@k       relevant documents in the top k / R                                         recall_k
+recall_cap@k   relevant documents in the top k / min(k, R): 1 can always be reached        (none; BEIR's R_cap)
+precision@k    relevant documents in the top k / k                                         P_k
+rprec          relevant documents in the top R / R                                         Rprec
+hit@k          1 if any relevant document is in the top k, else 0                          success_k
+all@k          1 if every relevant document is in the top k, else 0                        (none)
+judged@k       judged documents in the top k / documents in the top k                      (none)
+mrr, mrr@k     1 / rank of the first relevant document (within k), else 0                  recip_rank
+map, map@k     mean over all relevant documents of precision at their ranks, 0 if absent   map, map_cut_k
+ndcg, ndcg@k   DCG / ideal DCG (at k); gain = grade, discount log2(rank + 1); the ideal    ndcg, ndcg_cut_k
+               is over all judgements (Järvelin and Kekäläinen 2002, in trec_eval's form)
+=============  ==========================================================================  ====================
+
+`ndcg@k(gain=exp)` takes 2^grade - 1 as the gain (Burges et al. 2005). A new measure is one function in `FAMILIES`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from eval_core.errors import Misuse, did_you_mean
 
 #: Raised by one when any definition here changes: a part of the task key.
 VERSION = "1"
 
+#: What a report holds: these at each of its cut-offs, and these over the whole ranking.
 AT_K = ("recall", "precision", "hit", "all", "ndcg")
 WHOLE = ("mrr", "map")
 
-#: Measures that are 0 or 1 for each query, so that floors count misses.
-BINARY = ("hit", "all")
-
-_NAME = re.compile(r"([a-z]+)(?:@([1-9][0-9]*))?")
+#: The largest grade that an exponential gain can be made of in double precision.
+MOST_EXPONENT = 1000
 
 
-def parse(name: str) -> tuple[str, int | None]:
-    """Split a measure's name into family and cut-off.
+class Measure(NamedTuple):
+    """One measure: `recall@10`, `ndcg@10(gain=exp)`, `mrr`. Its text is its name, and `parse` reads it back."""
+
+    family: str
+    cutoff: int | None = None
+    gain: str = "lin"
+
+    def __str__(self) -> str:
+        at = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.family}{at}" + ("" if self.gain == "lin" else f"(gain={self.gain})")
+
+    @property
+    def binary(self) -> bool:
+        """Whether each query's value is 0 or 1, so that floors count misses and an interval is Wilson's."""
+        return FAMILIES[self.family].binary
+
+
+class Ranked(NamedTuple):
+    """One query's ranking as the measures see it; ranks count from 1.
+
+    `found` holds (rank, grade) of the relevant documents that were retrieved, by rank; `ideal` the grades of all
+    relevant documents, falling; `judged` the ranks of all judged documents that were retrieved, rising; `retrieved`
+    counts the documents of the ranking.
+    """
+
+    found: Sequence[tuple[int, int]]
+    ideal: Sequence[int]
+    judged: Sequence[int]
+    retrieved: int
+
+
+def ranked(pairs: Iterable[tuple[int, int | None]], retrieved: int) -> Ranked:
+    """The view of a query from (grade, rank) of each judged document; the rank is None where it was not retrieved."""
+    found, ideal, judged = [], [], []
+    for grade, rank in pairs:
+        if grade > 0:
+            ideal.append(grade)
+            if rank is not None:
+                found.append((rank, grade))
+        if rank is not None:
+            judged.append(rank)
+    found.sort()
+    ideal.sort(reverse=True)
+    judged.sort()
+    return Ranked(found, ideal, judged, retrieved)
+
+
+def _within(view: Ranked, k: int) -> int:
+    """How many relevant documents stand in the top k."""
+    count = 0
+    for rank, _ in view.found:
+        if rank > k:
+            break
+        count += 1
+    return count
+
+
+def _recall(view: Ranked, k: int, gain: str) -> float:
+    return _within(view, k) / len(view.ideal) if view.ideal else 0.0
+
+
+def _recall_cap(view: Ranked, k: int, gain: str) -> float:
+    return _within(view, k) / min(k, len(view.ideal)) if view.ideal else 0.0
+
+
+def _precision(view: Ranked, k: int, gain: str) -> float:
+    return _within(view, k) / k
+
+
+def _rprec(view: Ranked, k: int, gain: str) -> float:
+    return _recall(view, len(view.ideal), gain)
+
+
+def _hit(view: Ranked, k: int, gain: str) -> float:
+    return 1.0 if view.found and view.found[0][0] <= k else 0.0
+
+
+def _all(view: Ranked, k: int, gain: str) -> float:
+    return 1.0 if view.ideal and _within(view, k) == len(view.ideal) else 0.0
+
+
+def _judged(view: Ranked, k: int, gain: str) -> float:
+    shown = min(k, view.retrieved)
+    return sum(rank <= k for rank in view.judged) / shown if shown else 0.0
+
+
+def _mrr(view: Ranked, k: int, gain: str) -> float:
+    return 1.0 / view.found[0][0] if view.found and view.found[0][0] <= k else 0.0
+
+
+def _map(view: Ranked, k: int, gain: str) -> float:
+    if not view.found:
+        return 0.0
+    return math.fsum(n / rank for n, (rank, _) in enumerate(view.found, 1) if rank <= k) / len(view.ideal)
+
+
+#: log2(rank + 1) by rank, for the ranks that are looked at most.
+_DISCOUNT = [math.inf, *(math.log2(rank + 1) for rank in range(1, 1001))]
+
+
+def _ndcg(view: Ranked, k: int, gain: str) -> float:
+    if not view.found or view.found[0][0] > k:
+        return 0.0
+    exponential = gain == "exp"
+    if exponential and view.ideal[0] > MOST_EXPONENT:
+        raise OverflowError(f"a grade of {view.ideal[0]} has no exponential gain in double precision")
+    got = best = 0.0
+    for rank, grade in view.found:
+        if rank > k:
+            break
+        discount = _DISCOUNT[rank] if rank <= 1000 else math.log2(rank + 1)
+        got += ((2.0**grade - 1.0) if exponential else grade) / discount
+    for rank, grade in enumerate(view.ideal, 1):
+        if rank > k:
+            break
+        discount = _DISCOUNT[rank] if rank <= 1000 else math.log2(rank + 1)
+        best += ((2.0**grade - 1.0) if exponential else grade) / discount
+    return got / best
+
+
+class Family(NamedTuple):
+    """How the measures of one name are computed: `value(view, k, gain)`, where k is endless without a cut-off."""
+
+    value: Callable[[Ranked, int, str], float]
+    cutoff: str = "needed"  # or "optional", or "none"
+    binary: bool = False
+    gains: tuple[str, ...] = ("lin",)
+
+
+FAMILIES: Mapping[str, Family] = {
+    "recall": Family(_recall),
+    "recall_cap": Family(_recall_cap),
+    "precision": Family(_precision),
+    "rprec": Family(_rprec, cutoff="none"),
+    "hit": Family(_hit, binary=True),
+    "all": Family(_all, binary=True),
+    "judged": Family(_judged),
+    "mrr": Family(_mrr, cutoff="optional"),
+    "map": Family(_map, cutoff="optional"),
+    "ndcg": Family(_ndcg, cutoff="optional", gains=("lin", "exp")),
+}
+
+#: Measures that are 0 or 1 for each query.
+BINARY = tuple(name for name, family in FAMILIES.items() if family.binary)
+
+_NAME = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,8}))?(?:\(gain=([a-z]+)\))?")
+_ENDLESS = 10**9
+
+
+@lru_cache(maxsize=512)
+def parse(name: str) -> Measure:
+    """Read a measure's name.
 
     Raises:
         Misuse: no such measure; the nearest is suggested.
     """
     match = _NAME.fullmatch(name)
-    if match:
-        family, cutoff = match[1], match[2]
-        if family in AT_K and cutoff is not None:
-            return family, int(cutoff)
-        if family in WHOLE and cutoff is None:
-            return family, None
-    known = [f"{family}@{match[2] if match and match[2] else 10}" for family in AT_K] + list(WHOLE)
-    raise Misuse(
-        f"no such measure {name!r}{did_you_mean(name, known)}  (known: {', '.join(known)})",
-        reason="measure-unknown",
-    )
+    if match and (family := FAMILIES.get(match[1])):
+        measure = Measure(match[1], int(match[2]) if match[2] else None, match[3] or "lin")
+        fits = {"needed": measure.cutoff is not None, "optional": True, "none": measure.cutoff is None}
+        if fits[family.cutoff] and measure.gain in family.gains:
+            return measure
+    known = _known(name)
+    nearest = did_you_mean(_other_names(name), known)
+    raise Misuse(f"no such measure {name!r}{nearest}  (known: {', '.join(known)})", reason="measure-unknown")
+
+
+#: What other tools call them, for the suggestion alone.
+_ELSEWHERE = {
+    "p": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "ap": "map",
+    "success": "hit",
+    "hits": "hit",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+    "r_cap": "recall_cap",
+    "r-prec": "rprec",
+}
+
+
+def _other_names(name: str) -> str:
+    """A name as we would write it, where it is one of another tool's: `P_5`, `RR@10`, `nDCG@10`."""
+    lower = name.lower()
+    match = re.fullmatch(r"([a-z_-]+?)(?:[@_.]([0-9]+))?(\(.*)?", lower)
+    if match is None:
+        return lower
+    at = "" if match[2] is None else f"@{match[2]}"
+    return _ELSEWHERE.get(match[1], match[1]) + at + (match[3] or "")
+
+
+def _known(near: str) -> list[str]:
+    """The measures that there are, at the cut-off that `near` holds, else at 10."""
+    digits = re.search(r"[@_.]([1-9][0-9]*)", near)
+    k = digits[1] if digits else "10"
+    return [
+        text
+        for name, family in FAMILIES.items()
+        for text in (
+            *([name] if family.cutoff != "needed" else []),
+            *([f"{name}@{k}"] if family.cutoff != "none" else []),
+            *(f"{name}@{k}(gain={gain})" for gain in family.gains[1:]),
+        )
+    ]
 
 
 def is_binary(name: str) -> bool:
     """Whether each query's value is 0 or 1."""
-    return parse(name)[0] in BINARY
+    return parse(name).binary
 
 
 def names(cutoffs: Sequence[int]) -> list[str]:
@@ -67,56 +261,39 @@ def names(cutoffs: Sequence[int]) -> list[str]:
     return [f"{family}@{k}" for family in AT_K for k in cutoffs] + list(WHOLE)
 
 
+def scorer(measures: Sequence[Measure]) -> Callable[[Ranked], list[float]]:
+    """A function from a query's view to a value in [0, 1] for each of `measures`, in their order.
+
+    All values are 0 where nothing is relevant, but for judged@k.
+    """
+    steps = [(FAMILIES[m.family].value, m.cutoff or _ENDLESS, m.gain) for m in measures]
+
+    def values(view: Ranked) -> list[float]:
+        return [value(view, k, gain) for value, k, gain in steps]
+
+    return values
+
+
 def judged_ranks(ids: Sequence[str], grades: Mapping[str, int]) -> dict[str, int]:
     """Ranks from 1 of the judged documents in a ranking without duplicates."""
     return {document: rank for rank, document in enumerate(ids, 1) if document in grades}
 
 
-def score(pairs: Iterable[tuple[int, int | None]], cutoffs: Sequence[int]) -> dict[str, float]:
+def score(
+    pairs: Iterable[tuple[int, int | None]], measures: Sequence[str], retrieved: int = 0
+) -> dict[str, float]:
     """Score one query.
 
     Args:
         pairs: (grade, rank) of each judged document; the rank counts from 1 and is None where it was not retrieved.
-        cutoffs: the k of the measures, rising.
+        measures: their names.
+        retrieved: how many documents the ranking holds; judged@k alone needs it.
 
     Returns:
-        A value in [0, 1] for each of `names(cutoffs)`. All are 0 where nothing is relevant.
+        A value in [0, 1] for each measure, by name.
     """
-    judged = list(pairs)
-    relevant = [(rank, grade) for grade, rank in judged if grade > 0]
-    found = sorted((rank, grade) for rank, grade in relevant if rank is not None)
-    total = len(relevant)
-    ideal = sorted((grade for _, grade in relevant), reverse=True)
-    values: dict[str, float] = {}
-    at: list[int] = []
-    for k in cutoffs:
-        count = 0
-        for rank, _ in found:
-            if rank > k:
-                break
-            count += 1
-        at.append(count)
-    for k, count in zip(cutoffs, at, strict=True):
-        values[f"recall@{k}"] = count / total if total else 0.0
-    for k, count in zip(cutoffs, at, strict=True):
-        values[f"precision@{k}"] = count / k
-    for k, count in zip(cutoffs, at, strict=True):
-        values[f"hit@{k}"] = 1.0 if count else 0.0
-    for k, count in zip(cutoffs, at, strict=True):
-        values[f"all@{k}"] = 1.0 if total and count == total else 0.0
-    for k, count in zip(cutoffs, at, strict=True):
-        best = _dcg(enumerate(ideal[:k], 1))
-        values[f"ndcg@{k}"] = _dcg(found[:count]) / best if best else 0.0
-    values["mrr"] = 1.0 / found[0][0] if found else 0.0
-    values["map"] = math.fsum(n / rank for n, (rank, _) in enumerate(found, 1)) / total if total else 0.0
-    return values
-
-
-def _dcg(ranked: Iterable[tuple[int, int]]) -> float:
-    total = 0.0
-    for rank, grade in ranked:
-        total += grade / math.log2(rank + 1)
-    return total
+    values = scorer([parse(name) for name in measures])(ranked(pairs, retrieved))
+    return dict(zip(measures, values, strict=True))
 
 
 def mean(values: Sequence[float]) -> float:

@@ -87,7 +87,8 @@ def check_rows(report: Report) -> None:
     limit = report.task.parts["limit"]
     if not isinstance(limit, int):
         raise ValueError(f"task.parts.limit {limit!r} should be a whole number")
-    expected = set(metrics.names(cutoffs))
+    measures = metrics.names(cutoffs)
+    expected, score = set(measures), metrics.scorer([metrics.parse(name) for name in measures])
     seen: set[str] = set()
     counts = dict.fromkeys(("scored", "errored", "unscored", "unscorable"), 0)
     # Most queries have few judgements, so most rows score like one before.
@@ -105,7 +106,9 @@ def check_rows(report: Report) -> None:
         pairs = tuple([(judged.grade, judged.rank) for judged in row.judged])
         values = scores.get(pairs)
         if values is None:
-            values = scores[pairs] = metrics.score(pairs, cutoffs)
+            values = scores[pairs] = dict(
+                zip(measures, score(metrics.ranked(pairs, len(row.ids))), strict=True)
+            )
         given = row.metrics
         if given == values:
             continue
