@@ -1,4 +1,4 @@
-"""A report out of measured rows: each query's ranks and measures, the counts, the summary, the digests."""
+"""A report out of measured rows: each query's ranks and measures, counts, summary, intervals and digests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from eval_core import metrics
+from eval_core import metrics, statistics
 from eval_core.dataset import Query
 from eval_core.keys import Key
 from eval_core.limits import Saturation
@@ -20,9 +20,17 @@ from eval_core.report import (
     Report,
     ReportRow,
     SetFacts,
+    Slice,
+    Summary,
     summarise,
 )
 from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
+
+#: Queries that a category needs to be given intervals.
+FEWEST = 5
+
+#: Decimals of an interval's bounds: more than it can mean, and the same on every platform.
+DECIMALS = 6
 
 
 def assemble(
@@ -72,7 +80,7 @@ def assemble(
             restarts=restarts,
             unstable=sum(not row.stable for row in raw),
         ),
-        summary=summarise(rows, made.cutoffs),
+        summary=bounded(rows, made.cutoffs),
         latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
@@ -80,6 +88,25 @@ def assemble(
         statements=tuple(statements),
         rows=rows,
     )
+
+
+def bounded(rows: Sequence[ReportRow], cutoffs: tuple[int, ...]) -> Summary:
+    """The summary of rows with 95% intervals for each measure, overall and in categories of five queries or more."""
+    summary = summarise(rows, cutoffs)
+    scored = [row for row in rows if row.outcome == SCORED]
+    categories = {
+        name: _bounded(part, [row for row in scored if row.category == name]) if part.n >= FEWEST else part
+        for name, part in summary.categories.items()
+    }
+    return Summary(overall=_bounded(summary.overall, scored), categories=categories)
+
+
+def _bounded(part: Slice, rows: Sequence[ReportRow]) -> Slice:
+    if not rows:
+        return part
+    found = statistics.intervals({name: [row.metrics[name] for row in rows] for name in part.metrics})
+    bounds = {name: (round(low, DECIMALS), round(high, DECIMALS)) for name, (low, high) in found.items()}
+    return part.model_copy(update={"intervals": bounds})
 
 
 def _saturation(headline: str, rows: Sequence[ReportRow]) -> dict[str, JsonValue] | None:

@@ -43,7 +43,8 @@ class Limits(Closed):
         ge=0, description="What one query, wholly lost, moves a mean by, in points."
     )
     smallest_change_points: float = Field(
-        ge=0, description="Six queries wholly lost: fewer can differ by chance (two-sided sign test, 5%)."
+        ge=0,
+        description="Five queries wholly lost: fewer can differ by chance (McNemar's mid-p, two-sided, 5%).",
     )
     overlap: Overlap
     overlap_by: dict[str, Overlap] = Field(

@@ -35,7 +35,8 @@ def quality_digest(task: Key, system: Key, rankings: str) -> str:
 
 
 def run_digest(report: Report) -> str:
-    """SHA-256 over what neither keys nor rankings hold: which run it was, of what arm and set, where, how whole.
+    """SHA-256 over what neither keys nor rankings hold: which run it was, of what arm and set, where, how whole, the
+    intervals.
 
     Latency, ingest, process and host stand apart, since a committed copy is stripped of them.
     """
@@ -47,6 +48,10 @@ def run_digest(report: Report) -> str:
         "statements": report.statements,
         "limits": report.limits,
         "saturation": report.saturation,
+        "intervals": [
+            report.summary.overall.intervals,
+            {name: part.intervals for name, part in report.summary.categories.items()},
+        ],
     }
     # A rank of a document of grade 0 leaves no trace in a measure, so it is held here.
     rows = [(row.id, row.stable, row.detail, [judged.rank for judged in row.judged]) for row in report.rows]
@@ -64,13 +69,19 @@ def run_digest_of(table: Mapping[str, Any]) -> str:
         )
         for row in table["rows"]
     ]
-    return _run_digest(table, rows)
+    summary = table["summary"]
+    intervals = [
+        summary["overall"].get("intervals", {}),
+        {name: part.get("intervals", {}) for name, part in summary.get("categories", {}).items()},
+    ]
+    return _run_digest({**table, "intervals": intervals}, rows)
 
 
 def _run_digest(table: Mapping[str, Any], rows: list[tuple[str, bool, str, list[int | None]]]) -> str:
     names = ("arm", "run_id", "dataset", "index", "resumed", "repetitions", "health", "statements")
     # 1 and 1.0 are one number in JSON, and tables are kept as they were written.
-    limits = json.loads(json.dumps([table.get("limits"), table.get("saturation")]), parse_int=float)
+    numbers = [table.get("limits"), table.get("saturation"), table["intervals"]]
+    limits = json.loads(json.dumps(numbers), parse_int=float)
     environment = {
         name: value for name, value in table["environment"].items() if name not in ("process", "host")
     }
@@ -203,5 +214,5 @@ def check_digests(report: Report) -> None:
         raise ValueError("digests.quality is not the digest of the keys and rankings")
     if report.digests.run != run_digest(report):
         raise ValueError(
-            "digests.run is not the digest of the rest: arm, run, set, environment, health, rows"
+            "digests.run is not the digest of the rest: arm, run, set, environment, health, intervals, rows"
         )

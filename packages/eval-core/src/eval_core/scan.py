@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eval_core.backend import Document
 from eval_core.limits import Limits, NearDuplicate, Overlap
+from eval_core.statistics import resolution
 
 #: Words in a row that make a place in a text recognisable.
 SHINGLE = 5
@@ -21,9 +22,6 @@ LEAK_WORDS = 4
 
 #: Share of shingles in common from which two documents count as nearly the same.
 NEAR = 0.8
-
-#: Fewer queries than these can differ by chance: two-sided, 2 / 2^6 = 0.031, and 2 / 2^5 = 0.063 is not below 0.05.
-DISCORDANT = 6
 
 #: Ids that are named; the counts are whole.
 NAMED = 20
@@ -102,7 +100,7 @@ def scan(
     return Limits(
         queries=len(asked),
         one_query_points=100 / len(asked) if asked else 0.0,
-        smallest_change_points=100 * DISCORDANT / len(asked) if asked else 0.0,
+        smallest_change_points=resolution(len(asked)).points if asked else 0.0,
         overlap=_overlap(asked),
         overlap_by=_overlap_by(asked, meta),
         sources=_shares(asked, meta, "source"),

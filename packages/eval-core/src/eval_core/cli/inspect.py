@@ -141,7 +141,7 @@ def _text(found: Inspection) -> str:
     lines += [
         "",
         "What its numbers cannot show",
-        f" one query, wholly lost, is {limits.one_query_points:.1f} points; fewer than six lost can be chance "
+        f" one query, wholly lost, is {limits.one_query_points:.1f} points; fewer than five lost can be chance "
         f"({limits.smallest_change_points:.1f} points)",
         f" queries share {limits.overlap.mean:.0%} of their words with their targets; {limits.overlap.whole:.0%} share "
         f"all, {limits.overlap.none:.0%} none",

@@ -196,7 +196,9 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
 
 def _limits(reports: list[Report]) -> Iterator[str]:
     """What the numbers of each set cannot show, in a line or two."""
+    from eval_core.console import count
     from eval_core.limits import Limits
+    from eval_core.statistics import resolution
 
     for name, report in {report.dataset.name: report for report in reports if report.n}.items():
         if report.limits is None:
@@ -204,24 +206,30 @@ def _limits(reports: list[Report]) -> Iterator[str]:
             continue
         limits = Limits.model_validate_json(json.dumps(report.limits))
         step = f"{limits.one_query_points:.1f} points"
-        yield f" {name}: one query is {step}; a difference of fewer than six can be chance."
+        fewest = resolution(report.n).queries
+        yield f" {name}: one query is {step}; a difference of fewer than {fewest} can be chance."
         yield f" {name}: queries share {limits.overlap.mean:.0%} of their words with their targets."
-        if limits.leaks or limits.near_duplicates:
-            yield (
-                f" {name}: {limits.leaks} queries stand word for word in a document; {limits.near_duplicates} judged "
-                "documents have an unjudged near-duplicate: see limits in the report."
-            )
+        if limits.leaks:
+            leaks = count(limits.leaks, "query", "queries")
+            yield f" {name}: {leaks} word for word in a document (limits in the report)."
+        if limits.near_duplicates:
+            judged = count(limits.near_duplicates, "judged document")
+            yield f" {name}: {judged} with an unjudged near-duplicate (limits in the report)."
 
 
 _DEEP = ("recall", "ndcg")
 
 
 def _line(report: Report, common: int | None) -> tuple[str, ...]:
-    values = report.summary.overall.metrics
-    depth = report.cutoffs[-1]
+    overall = report.summary.overall
+    values, depth = overall.metrics, report.cutoffs[-1]
 
     def shown(name: str) -> str:
-        return f"{values[name]:.3f}" if name in values and report.n else "–"
+        if name not in values or not report.n:
+            return "–"
+        # One column bounds its value, for the scale of them all: half the width of the 95% interval.
+        bounds = overall.intervals.get(name) if name.startswith("recall@") else None
+        return f"{values[name]:.3f}" + (f" ±{(bounds[1] - bounds[0]) / 2:.3f}" if bounds else "")
 
     return (
         report.dataset.name,

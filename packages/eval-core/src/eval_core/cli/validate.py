@@ -10,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from eval_core.dataset import Dataset
     from eval_core.definition import Definition
+    from eval_core.report import Report
 
 _EPILOG = """\b
 Examples:
@@ -75,7 +76,42 @@ def _check(path: Path) -> str:
     from eval_core.report import read_report
 
     report = read_report(path)
+    _check_intervals(path, report)
     return f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
+
+
+def _check_intervals(path: Path, report: Report) -> None:
+    """Hold a report's intervals against those that its rows give.
+
+    Raises:
+        Refused: the first that is missing, not theirs, or off by more than the last decimal.
+    """
+    from eval_core.assemble import DECIMALS, bounded
+    from eval_core.errors import Refused
+
+    right = bounded(report.rows, report.cutoffs)
+    slices = [("overall", report.summary.overall, right.overall)]
+    slices += [
+        (f"categories.{name}", part, right.categories[name])
+        for name, part in report.summary.categories.items()
+    ]
+    for where, given, due in slices:
+        for name in {**given.intervals, **due.intervals}:
+            ours, theirs = given.intervals.get(name), due.intervals.get(name)
+            if (
+                ours
+                and theirs
+                and all(abs(a - b) < 2 * 10**-DECIMALS for a, b in zip(ours, theirs, strict=True))
+            ):
+                continue
+            said, gives = (
+                "none" if bounds is None else f"{bounds[0]:g} to {bounds[1]:g}" for bounds in (ours, theirs)
+            )
+            raise Refused(
+                f"{path}: summary.{where}: the interval of {name} is {said}, and the rows give {gives}",
+                reason="report-malformed",
+                remedy=f"eval-core measure {report.arm}",
+            )
 
 
 def _configuration(path: Path) -> str:
