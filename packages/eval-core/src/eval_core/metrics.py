@@ -136,7 +136,13 @@ def _mrr(view: Ranked, k: int, gain: str) -> float:
 def _map(view: Ranked, k: int, gain: str) -> float:
     if not view.found:
         return 0.0
-    return math.fsum(n / rank for n, (rank, _) in enumerate(view.found, 1) if rank <= k) / len(view.ideal)
+    total, count = 0.0, 0
+    for rank, _ in view.found:
+        if rank > k:
+            break
+        count += 1
+        total += count / rank
+    return total / len(view.ideal)
 
 
 #: log2(rank + 1) by rank, for the ranks that are looked at most.

@@ -1,0 +1,205 @@
+"""Takes the queries of a run one by one and scores those that are judged; what is defined is told in `scoring`.
+
+Only the ranks of judged documents are computed: by bisection in the sorted scores, and by id only where a judged
+document's score is tied.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eval_core import metrics
+from eval_core.errors import Misuse
+from eval_core.metrics import MOST_EXPONENT, Measure, Ranked
+from eval_core.ranked_lines import SCORED, Answer
+from eval_core.scores import Found, Scores
+
+#: How equal scores are ordered; `given` is what ranked lists have.
+TIES = ("trec", "id")
+GIVEN = "given"
+
+Taken = tuple[set[str], dict[str, Found], int, str, int, bool]
+
+
+class Engine:
+    """Takes the queries of a run one by one, in any order, and scores those that are judged.
+
+    Raises:
+        Misuse: a grade without an exponential gain where a measure asks for it.
+    """
+
+    def __init__(
+        self,
+        qrels: Mapping[str, Mapping[str, int]],
+        measures: Sequence[Measure],
+        ties: str,
+        own: bool = False,
+    ) -> None:
+        if ties not in TIES:
+            raise Misuse(f"ties {ties!r} should be one of {', '.join(TIES)}", reason="usage")
+        self.own = own
+        self.duplicates = 0
+        self._qrels = qrels
+        self._measures = tuple(measures)
+        self._ties = ties
+        self._by_score = False
+        self._values = metrics.scorer(self._measures)
+        self._found: dict[str, Found] = {}
+        self._queries: set[str] = set()
+        self._strangers = 0
+        self._stranger = ""
+        _check_gains(qrels, self._measures)
+
+    def by_score(
+        self, query: str, scores: Mapping[Any, float], rising: Sequence[float], *, encoded: bool = False
+    ) -> None:
+        """Take a query of which each document has a score, by its text or (`encoded`) its UTF-8 bytes; `rising` holds
+        the scores, sorted."""
+        self._by_score = True
+        self._queries.add(query)
+        grades = self._qrels.get(query)
+        if grades is None:
+            self._stray(query)
+            return
+        n = len(rising)
+        ranks: dict[str, int] = {}
+        tied: list[str] = []
+        get = scores.get
+        for document in grades:
+            score = get(document.encode() if encoded else document)
+            if score is not None:
+                right = bisect_right(rising, score)
+                ranks[document] = n - right + 1
+                if right > 1 and rising[right - 2] == score:
+                    tied.append(document)
+        # Those have the rank of the first of their equals so far.
+        places: dict[float, dict[Any, int]] = {}
+        for document in tied:
+            key: Any = document.encode() if encoded else document
+            score = scores[key]
+            if score not in places:
+                equals = sorted([d for d, s in scores.items() if s == score], reverse=self._ties == "trec")
+                places[score] = {d: place for place, d in enumerate(equals)}
+            ranks[document] += places[score][key]
+        self._add(query, grades, ranks, n)
+
+    def by_rank(self, answer: Answer) -> None:
+        """Take a query of ranked documents, or one that our own run did not answer."""
+        self.duplicates += answer.duplicates
+        self._queries.add(answer.query)
+        grades = self._qrels.get(answer.query)
+        if grades is None:
+            self._stray(answer.query)
+        elif answer.outcome == SCORED:
+            self._add(answer.query, grades, answer.ranks, len(answer.ranks))
+
+    def _stray(self, query: str) -> None:
+        self._strangers += 1
+        self._stranger = self._stranger or query
+
+    def _add(self, query: str, grades: Mapping[str, int], ranks: Mapping[str, int], retrieved: int) -> None:
+        """Score a query, unless nothing is relevant to it."""
+        # The view of metrics.ranked, made by whole-list steps: this is run once a query.
+        there = list(map(ranks.get, grades))
+        levels = grades.values()
+        ideal = [grade for grade in levels if grade > 0]
+        if not ideal:
+            return
+        ideal.sort(reverse=True)
+        found = [(rank, grade) for rank, grade in zip(there, levels, strict=True) if rank and grade > 0]
+        found.sort()
+        view = Ranked(found, ideal, sorted(filter(None, there)), retrieved)
+        self._found[query] = (tuple(self._values(view)), tuple(there), retrieved)
+
+    def taken(self) -> Taken:
+        """What was taken so far, in the plain types that `marshal` carries from process to process."""
+        return (self._queries, self._found, self._strangers, self._stranger, self.duplicates, self._by_score)
+
+    def join(self, other: Taken) -> bool:
+        """Take what another engine took of the same run; False where it took one of the same queries."""
+        queries, found, strangers, stranger, duplicates, by_score = other
+        if not queries.isdisjoint(self._queries):
+            return False
+        self._queries |= queries
+        self._found.update(found)
+        self._strangers += strangers
+        self._stranger = self._stranger or stranger
+        self.duplicates += duplicates
+        self._by_score = self._by_score or by_score
+        return True
+
+    def result(self, run: str, judgements: str) -> Scores:
+        """The scores, once all queries were taken; `run` and `judgements` name the files.
+
+        Raises:
+            Misuse: there is nothing to score.
+        """
+        scored: dict[str, Found] = {}
+        missing: list[str] = []
+        unscorable: list[str] = []
+        left_out: list[str] = []
+        for query, grades in self._qrels.items():
+            if query in self._found:
+                pass
+            elif not any(grade > 0 for grade in grades.values()):
+                unscorable.append(query)
+                continue
+            elif self.own:
+                left_out.append(query)
+                continue
+            else:
+                missing.append(query)
+                self._add(query, grades, {}, 0)
+            scored[query] = self._found[query]
+        if len(scored) == len(missing):
+            raise self._nothing(run, judgements, unscorable, left_out)
+        return Scores(
+            measures=self._measures,
+            ties=self._ties if self._by_score else GIVEN,
+            found=scored,
+            qrels=self._qrels,
+            missing=missing,
+            unjudged=self._strangers,
+            unscorable=unscorable,
+            left_out=left_out,
+            duplicates=self.duplicates,
+        )
+
+    def _nothing(self, run: str, judgements: str, unscorable: list[str], left_out: list[str]) -> Misuse:
+        """Why nothing was scored."""
+        if not self._qrels:
+            return Misuse(f"{judgements}: no query is judged", reason="judgements-empty")
+        if len(unscorable) == len(self._qrels):
+            return Misuse(
+                f"{judgements}: no query has a document of grade 1 or more, so that there is nothing to find",
+                reason="nothing-relevant",
+            )
+        if left_out and not self._strangers:
+            return Misuse(
+                f"{run}: no query was answered ({len(left_out)} errored, unscored or unscorable); measure again",
+                reason="nothing-scored",
+            )
+        if not self._strangers:
+            return Misuse(f"{run}: answers no query that can be scored", reason="run-empty")
+        known = next(query for query in self._qrels if query not in unscorable)
+        return Misuse(
+            f"{run} and {judgements} have no query in common that can be scored: the run has {self._stranger!r}, the "
+            f"judgements {known!r}; are they of the same set, with ids written alike?",
+            reason="no-common-query",
+        )
+
+
+def _check_gains(qrels: Mapping[str, Mapping[str, int]], measures: Sequence[Measure]) -> None:
+    exponential = next((measure for measure in measures if measure.gain == "exp"), None)
+    if exponential is None:
+        return
+    for query, grades in qrels.items():
+        for document, grade in grades.items():
+            if grade > MOST_EXPONENT:
+                raise Misuse(
+                    f"{exponential}: the grade {grade} of {document!r} for {query!r} has no exponential gain in double "
+                    f"precision (at most {MOST_EXPONENT}); use {exponential._replace(gain='lin')}, or smaller grades",
+                    reason="grade-too-large",
+                )

@@ -1,0 +1,50 @@
+"""What `eval-core score --format json` prints; the command itself writes it without these."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from eval_core.models import Closed
+
+
+class ScoreCounts(Closed):
+    """What was scored and what was not. Zero counts are kept: they are the finding."""
+
+    scored: int = Field(ge=1, description="Queries in the mean; the missing are among them.")
+    missing: int = Field(ge=0, description="Judged queries that the run does not answer: they count 0.")
+    unjudged: int = Field(ge=0, description="Queries of the run without judgements: ignored.")
+    unscorable: int = Field(
+        ge=0, description="Queries without a document of grade 1 or more: not in the mean."
+    )
+    left_out: int = Field(
+        ge=0, description="Rows of our own run that are errored, unscored or unscorable, or not there."
+    )
+    duplicates: int = Field(ge=0, description="Documents dropped as repeats; the better place stands.")
+
+
+class MeasureScore(Closed):
+    """A measure's mean over the scored queries, and its 95% interval."""
+
+    mean: float = Field(ge=0, le=1)
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+
+
+class Score(Closed):
+    """A run scored against judgements."""
+
+    schema_: Literal["score-v1"] = Field(alias="schema")
+    run: str
+    qrels: str
+    ties: Literal["trec", "id", "given"] = Field(
+        description="Order of equal scores: by document id, descending (trec) or ascending; given: ranked lists."
+    )
+    n: int = Field(ge=1, description="Queries in the mean.")
+    counts: ScoreCounts
+    measures: dict[str, MeasureScore]
+    queries: dict[str, dict[str, float]] | None = Field(
+        default=None,
+        description="By query, in the order of the judgements: a value a measure. With --per-query.",
+    )
