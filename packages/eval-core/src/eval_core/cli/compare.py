@@ -1,0 +1,288 @@
+"""`eval-core compare`: reports or runs held against a first one, or search backends against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eval_core.compare.models import Comparison, Entry
+    from eval_core.errors import Refused
+    from eval_core.metrics import Measure
+
+_EPILOG = """\b
+Examples:
+  eval-core compare before.json after.json        two reports
+  eval-core compare baseline:code-bm25 code-bm25  the committed baseline and the newest report of an arm
+  eval-core compare code-bm25 code-dense code-hybrid
+                                                  each against the first
+  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
+                                                  runs of any tool, scored against judgements
+  eval-core compare --backends a,b --manifest M --root DIR --k 5
+                                                  search backends over the files below a folder
+
+A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
+baseline:NAME for policy/baselines/NAME.json, in the folder of --config.
+
+Queries are joined by id over those scored in both; the others are counted, and are in no figure. A report of another
+task is refused, and what differs is named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
+randomisation test for others, two-sided, and adjusted by Holm over all arms and measures.
+
+JSON holds every query that moved; --limit is for people. Exit codes: 0 compared, 1 refused, 2 wrong usage, 3 could
+not.
+"""
+
+#: Options of one mode, told where they stand in another.
+_OF_BACKENDS = ("manifest", "root", "k")
+_OF_FILES = ("measures", "qrels", "ties", "everything", "limit", "config")
+
+_SHOWN = 20
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("files", nargs=-1, metavar="BEFORE AFTER...")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="MEASURE",
+    help="What is compared, the first leading; the set's headline, recall, ndcg, hit@1 and mrr. Repeatable.",
+)
+@click.option(
+    "--qrels",
+    type=click.Path(path_type=Path),
+    help="The arguments are runs, scored against these judgements.",
+)
+@click.option(
+    "--ties",
+    type=click.Choice(["trec", "id"]),
+    default="trec",
+    show_default=True,
+    help="The order of equal scores in TREC runs: by id descending, as trec_eval, or ascending.",
+)
+@click.option("--all", "everything", is_flag=True, help="List every query that moved.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Queries to list of an arm."
+)
+@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@click.option("--backends", metavar="A,B", help="Search backends, compared over the queries of --manifest.")
+@click.option("--manifest", type=click.Path(path_type=Path), help="Queries with the files that answer them.")
+@click.option(
+    "--root", type=click.Path(path_type=Path), default=Path(), show_default=True, help="The folder to search."
+)
+@click.option("--k", type=click.IntRange(1), default=5, show_default=True, help="Files asked for a query.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True
+)
+@click.pass_context
+def compare(
+    context: click.Context,
+    files: tuple[str, ...],
+    measures: tuple[str, ...],
+    qrels: Path | None,
+    ties: str,
+    everything: bool,
+    limit: int,
+    config: Path,
+    backends: str | None,
+    manifest: Path | None,
+    root: Path,
+    k: int,
+    form: str,
+) -> int:
+    """Hold reports, or runs with judgements, against a first one, query by query."""
+    given = [name for name in context.params if _said(context, name)]
+    if backends is not None:
+        if manifest is None:
+            raise click.UsageError("--backends needs --manifest, the queries with the files that answer them")
+        if files:
+            raise click.UsageError(f"--backends takes no reports or runs, and {files[0]!r} is given")
+        _together(context, given, _OF_FILES, "--backends")
+        return _backends(
+            manifest, root, [name for part in backends.split(",") if (name := part.strip())], k, form
+        )
+    for name in given:
+        if name in _OF_BACKENDS:
+            raise click.UsageError(f"{_flag(context, name)} goes with --backends A,B")
+    if everything and "limit" in given:
+        raise click.UsageError("--all lists every query and --limit the first few; give one of them")
+    if "ties" in given and qrels is None:
+        raise click.UsageError("--ties goes with --qrels: the ranks in a report are settled")
+    if len(files) < 2:
+        raise click.UsageError(
+            "give two at least, before and after: reports, names of arms, or runs with --qrels"
+        )
+    return _files(files, measures, qrels, ties, None if everything else limit, config.parent, form)
+
+
+def _said(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _flag(context: click.Context, name: str) -> str:
+    return next(option.opts[-1] for option in context.command.params if option.name == name)
+
+
+def _together(context: click.Context, given: Sequence[str], strange: Sequence[str], mode: str) -> None:
+    for name in given:
+        if name in strange:
+            raise click.UsageError(f"{_flag(context, name)} does not go with {mode}")
+
+
+def _backends(manifest: Path, root: Path, names: list[str], k: int, form: str) -> int:
+    from eval_core import contract
+
+    found = contract.compare_backends(manifest, root, names, k)
+    render = {"json": contract.as_json, "markdown": contract.as_markdown, "table": contract.as_table}[form]
+    click.echo(render(found).removesuffix("\n"))
+    return contract.exit_code(found)
+
+
+def _files(
+    files: Sequence[str],
+    measures: Sequence[str],
+    qrels: Path | None,
+    ties: str,
+    limit: int | None,
+    root: Path,
+    form: str,
+) -> int:
+    from eval_core import metrics
+    from eval_core.compare import compare as hold
+    from eval_core.compare import render
+    from eval_core.errors import Refused
+
+    wanted = [metrics.parse(name) for name in measures]
+    try:
+        if qrels is None:
+            entries = [_report(name, root) for name in files]
+        else:
+            entries = [_run(name, root, qrels, wanted, ties) for name in files]
+        found = hold(entries, wanted)
+    except Refused as error:
+        if form != "table":
+            _print(_refusal(error), form, limit)
+        raise
+    if form == "table":
+        click.echo(render.terminal(found, limit))
+    else:
+        _print(found, form, limit)
+    return 0
+
+
+def _print(found: Comparison, form: str, limit: int | None) -> None:
+    from eval_core.compare import render
+
+    if form == "json":
+        click.echo(found.model_dump_json(by_alias=True, indent=1))
+    elif found.refused is not None:
+        click.echo(render.refused_markdown(found))
+    else:
+        click.echo(render.markdown(found, limit))
+
+
+def _refusal(error: Refused) -> Comparison:
+    """A refusal as machines read it: also told on standard error, as every error is."""
+    from eval_core.compare.models import Comparison, Refusal, TaskDiffers
+
+    changed = error.changed if isinstance(error, TaskDiffers) else ()
+    return Comparison(refused=Refusal(reason=error.reason, message=error.message, differences=changed))
+
+
+def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
+    """The file that an argument names: itself, or what `measure` wrote for the arm of that name."""
+    import re
+
+    from eval_core.config import OUTPUT
+    from eval_core.errors import Refused
+    from eval_core.models import NAME
+
+    path = Path(name)
+    if path.exists() and not path.is_dir():
+        return path
+    kind, _, arm = name.rpartition(":")
+    named = re.fullmatch(NAME.strip("^$"), arm) and not arm.endswith((".json", suffix))
+    if not named or kind not in ("", "baseline") or (kind and suffix != ".json"):
+        raise Refused(f"{name}: no such file", reason="report-missing")
+    found = (root / "policy" / "baselines" if kind else root / OUTPUT / folder) / f"{arm}{suffix}"
+    if not found.exists():
+        raise Refused(
+            f"{name}: no such file, and no {found}, where that of an arm of the name would lie",
+            reason="report-missing",
+            remedy=f"Make it:  eval-gate baseline {arm} --write"
+            if kind
+            else f"Make it:  eval-core measure {arm}",
+        )
+    return found
+
+
+def _report(name: str, root: Path) -> Entry:
+    from eval_core.compare.models import of_report
+    from eval_core.errors import Misuse, Refused
+    from eval_core.report import read_report
+
+    path = _find(name, root, "reports", ".json")
+    try:
+        return of_report(str(path), read_report(path))
+    except Refused as error:
+        if error.reason == "report-malformed" and _is_run(path):
+            raise Misuse(
+                f"{path}: is a run, and not a report; say --qrels FILE, the judgements to score it against",
+                reason="run-without-qrels",
+            ) from error
+        raise
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
+    line, value = _first_line(path)
+    six = len(line.split()) == 6 and not line.startswith(b"{")
+    return six or value.get("schema") == "run-v1" or "ids" in value
+
+
+def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """The first line of a file that may be gzip, and the table that it is in JSON; an empty one where it is none."""
+    import json
+
+    from eval_core.source import opened
+
+    with opened(path, "run") as source:
+        line = source.first_line()
+    try:
+        value = json.loads(line)
+    except ValueError:
+        value = None
+    return line, value if isinstance(value, dict) else {}
+
+
+def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
+    from eval_core.compare.models import of_run
+    from eval_core.errors import Misuse
+    from eval_core.run import SCHEMA
+    from eval_core.scoring import score_files
+
+    path = _find(name, root, "runs", ".jsonl")
+    line, header = _first_line(path)
+    if line == b"{" or header.get("schema") == "report-v1":
+        raise Misuse(
+            f"{path}: is a report, and --qrels goes with runs; leave it out", reason="report-with-qrels"
+        )
+    scores = score_files(path, qrels, measures, ties)
+    outcomes = _outcomes(path) if scores.left_out else {}
+    return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)
+
+
+def _outcomes(path: Path) -> dict[str, str]:
+    """The outcome of each query of one of our own runs, which was read once and is sound."""
+    import json
+
+    from eval_core.source import opened
+
+    with opened(path, "run") as source:
+        rows = [json.loads(line) for _, line in source.lines() if line.strip()]
+    return {str(row["id"]): row["outcome"] for row in rows[1:]}

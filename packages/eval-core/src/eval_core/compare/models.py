@@ -1,0 +1,397 @@
+"""The values of a comparison: entries that go in, whether they answered one task, and the model that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from eval_core.console import clip
+from eval_core.errors import Misuse, Refused
+from eval_core.keys import Difference, Key, differences
+from eval_core.models import Closed
+from eval_core.report import Environment, Report, cutoffs_of
+
+if TYPE_CHECKING:
+    from eval_core.scoring import Scores
+
+#: A query's outcome on one side; `absent`: that side was not asked it.
+Outcome = Literal["scored", "errored", "unscored", "unscorable", "absent"]
+
+Move = Literal["lost", "gained", "moved"]
+
+#: What a difference amounts to, at 5% after Holm's correction. `unclear`: it can be chance; `unresolvable`: so small
+#: that no pattern of wholly lost queries of that size could be told from chance; `none`: rows failed, so it is no
+#: finding whatever the figures are.
+Finding = Literal["same", "lower", "higher", "unclear", "unresolvable", "none"]
+
+
+class Side(Closed):
+    """One report, or one run scored against the judgements."""
+
+    label: str = Field(description="The arm's name, or the path where two have one name.")
+    path: str
+    kind: Literal["report", "run"]
+    arm: str
+    set: str = ""
+    run_id: str | None = None
+    outcomes: dict[str, int] = Field(description="Queries by outcome.")
+
+
+class Changed(Closed):
+    """A part that differs, with its values; null where a side does not have it."""
+
+    part: str
+    before: JsonValue
+    after: JsonValue
+    detail: str = Field(default="", description="The same in words, where values alone say little.")
+
+
+class Effect(Closed):
+    """One measure over the joined queries. All values and differences are in [-1, 1]; difference is after - before."""
+
+    measure: str
+    n: int = Field(ge=1)
+    before: float
+    after: float
+    difference: float
+    low: float = Field(description="The 95% interval of the difference, by a paired bootstrap.")
+    high: float
+    test: str = Field(description="mcnemar-midp for measures of 0 or 1, sign-flip for others; two-sided.")
+    p: float
+    p_holm: float = Field(description="Adjusted by Holm over all arms and measures of this comparison.")
+    lost: int = Field(ge=0, description="Queries whose value fell.")
+    gained: int = Field(ge=0)
+    unchanged: int = Field(ge=0)
+    finding: Finding
+
+
+class Resolves(Closed):
+    """The smallest change that n queries can show."""
+
+    n: int
+    queries: int = Field(
+        description="Fewest queries, wholly lost and none gained, that are significant at 5%."
+    )
+    points: float = Field(description="The same as a difference in points of 100.")
+    possible: bool = Field(description="Whether there are so many queries at all.")
+    detectable: float | None = Field(description="Net loss in points that is found 4 times in 5; null: none.")
+
+
+class Document(Closed):
+    """A judged document of a query: its ranks, null where it was not retrieved."""
+
+    id: str
+    grade: int
+    before: int | None
+    after: int | None
+
+
+class Moved(Closed):
+    """A query whose value of the headline measure changed, or whose judged documents moved without changing it."""
+
+    query: str
+    text: str
+    category: str
+    change: Move
+    before: float
+    after: float
+    difference: float
+    documents: tuple[Document, ...] = Field(description="That moved, the one that tells most first.")
+
+
+class CategoryChange(Closed):
+    """The headline measure in one category."""
+
+    category: str
+    n: int
+    before: float
+    after: float
+    difference: float
+    lost: int
+    gained: int
+    moved: int
+
+
+class Unjoined(Closed):
+    """Queries that were not scored in both, by what became of them; they are in no figure."""
+
+    before: Outcome
+    after: Outcome
+    queries: tuple[str, ...]
+
+
+class Versus(Closed):
+    """One arm held against the first."""
+
+    side: Side
+    n: int = Field(ge=1, description="Queries scored in both.")
+    finding: Finding = Field(description="Of the headline measure.")
+    identical: bool = Field(
+        description="Whether every judged document of every joined query has the same rank."
+    )
+    same_run: bool = Field(description="Whether both are of one run.")
+    effects: tuple[Effect, ...] = Field(description="The headline measure first.")
+    resolves: Resolves
+    system: tuple[Changed, ...] | None = Field(
+        description="What differs in the system; empty: nothing; null: unknown, for runs of other tools."
+    )
+    unjoined: tuple[Unjoined, ...]
+    categories: tuple[CategoryChange, ...]
+    queries: tuple[Moved, ...] = Field(
+        description="Lost, the worst drop first, then gained, then moved; all of them."
+    )
+    notes: tuple[str, ...]
+
+
+class Refusal(Closed):
+    """Why nothing was compared."""
+
+    reason: str
+    message: str
+    differences: tuple[Changed, ...] = Field(default=(), description="Parts of the task that differ.")
+
+
+class Comparison(Closed):
+    """The whole comparison; one that was refused holds `refused` and nothing else."""
+
+    schema_: Literal["comparison-v1"] = Field(default="comparison-v1", alias="schema")
+    headline: str | None = None
+    before: Side | None = None
+    arms: tuple[Versus, ...] = ()
+    statements: tuple[str, ...] = Field(default=(), description="What the reports say of themselves.")
+    refused: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query on one side. `judged` holds (document, grade, rank), the rank None where it was not retrieved."""
+
+    outcome: Outcome
+    judged: tuple[tuple[str, int, int | None], ...] = ()
+    retrieved: int = 0
+    text: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """The judgements alone."""
+        return {document: grade for document, grade, _ in self.judged}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A report, or a run scored against judgements, as comparing sees it.
+
+    `limit` is the deepest rank that was asked for and `shown` the deepest whose ids are known; None: no such bound.
+    `task` and `system` are None where a file does not say them.
+    """
+
+    path: str
+    kind: Literal["report", "run"]
+    arm: str
+    queries: Mapping[str, Asked]
+    set: str = ""
+    version: str = ""
+    run_id: str | None = None
+    task: Key | None = None
+    system: Key | None = None
+    limit: int | None = None
+    shown: int | None = None
+    cutoffs: tuple[int, ...] = ()
+    headline: str | None = None
+    documents: int | None = None
+    environment: Environment | None = None
+    statements: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def of_report(path: str, report: Report) -> Entry:
+    """A report as an entry."""
+    notes = []
+    if report.environment.dirty:
+        notes.append("was measured from a work tree with uncommitted changes")
+    if report.index == "cached":
+        notes.append("was measured on an index taken from a cache")
+    if report.health.unstable:
+        notes.append(
+            f"is non-deterministic: queries that a repetition ranked otherwise: {report.health.unstable}"
+        )
+    limit = report.task.parts["limit"]
+    return Entry(
+        path=path,
+        kind="report",
+        arm=report.arm,
+        set=report.dataset.name,
+        version=report.dataset.version,
+        run_id=report.run_id,
+        task=report.task,
+        system=report.system,
+        queries={
+            row.id: Asked(
+                row.outcome,
+                tuple([(judged.id, judged.grade, judged.rank) for judged in row.judged]),
+                len(row.ids),
+                row.text,
+                row.meta,
+            )
+            for row in report.rows
+        },
+        limit=limit if isinstance(limit, int) else None,
+        shown=report.cutoffs[-1],
+        cutoffs=report.cutoffs,
+        headline=report.dataset.headline,
+        documents=report.dataset.documents,
+        environment=report.environment,
+        statements=report.statements,
+        notes=tuple(notes),
+    )
+
+
+def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mapping[str, str]) -> Entry:
+    """A run that was scored, as an entry.
+
+    Args:
+        path: the file's.
+        scores: what it scored.
+        header: the first line of one of our own runs; empty for those of other tools.
+        outcomes: by query, of the rows that `scores` left out. One that is not there was not asked.
+
+    Raises:
+        Misuse: the header does not hold what a run of ours says of itself.
+    """
+    from pathlib import PurePath
+
+    try:
+        task, system = (Key.model_validate(header[name]) if header else None for name in ("task", "system"))
+        environment = Environment.model_validate(header["environment"]) if header else None
+        limit, cutoffs = (task.parts["limit"], cutoffs_of(task)) if task else (None, ())
+    except (KeyError, ValueError) as error:
+        raise Misuse(
+            f"{path}:1  is no sound header of a run: {error}; measure again", reason="run-malformed"
+        ) from error
+    queries = {name: Asked("scored", found.judged, found.retrieved) for name, found in scores.queries.items()}
+    known: Mapping[str, Outcome] = {"errored": "errored", "unscored": "unscored", "unscorable": "unscorable"}
+    queries |= {name: Asked(known[outcomes[name]]) for name in scores.left_out if name in outcomes}
+    queries |= {name: Asked("unscorable") for name in scores.unscorable}
+    counts = (
+        (len(scores.missing), "judged queries that are not in the run and count 0, as in trec_eval -c"),
+        (scores.unjudged, "queries of the run without a judgement, which are ignored"),
+        (scores.duplicates, "documents that came again in an answer, which are dropped"),
+    )
+    return Entry(
+        path=path,
+        kind="run",
+        arm=str(header.get("arm") or PurePath(path).name.partition(".")[0] or path),
+        run_id=header.get("run_id"),
+        task=task,
+        system=system,
+        queries=queries,
+        limit=limit if isinstance(limit, int) else None,
+        cutoffs=cutoffs,
+        environment=environment,
+        notes=(
+            *(
+                ["was measured from a work tree with uncommitted changes"]
+                if environment and environment.dirty
+                else []
+            ),
+            *(f"has {what}: {number:,}" for number, what in counts if number),
+        ),
+    )
+
+
+class TaskDiffers(Refused):
+    """Two sides did not answer the same task; `changed` names each part that differs."""
+
+    def __init__(self, before: str, after: str, changed: tuple[Changed, ...]) -> None:
+        self.changed = changed
+        # Ids are other people's, and may hold what steers a terminal.
+        names = [clip(part.part, 40) for part in changed]
+        lines = [
+            f"  {name:{max(map(len, names))}}  {clip(part.detail, 1000)}"
+            for name, part in zip(names, changed, strict=True)
+        ]
+        head = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
+        super().__init__(
+            "\n".join([f"{head} (task-differs):", *lines]),
+            reason="task-differs",
+            remedy="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
+        )
+
+
+def task_changes(before: Entry, after: Entry) -> tuple[Changed, ...]:
+    """Name each part of the task that keeps two entries from being compared; none where they can be.
+
+    Cut-offs may differ. One side may have been asked a part of the other's queries (`select`): the common ones must
+    then have equal texts, metadata with a meaning and judgements. Runs are scored against the same judgements, and do
+    not hold texts, so of their queries only equal ids with other texts can be told.
+    """
+    if before.task is None or after.task is None:
+        return ()
+    found = differences(before.task.parts, after.task.parts)
+    names = {difference.part for difference in found}
+    rows = before.kind == after.kind == "report"
+    changed = []
+    for part in found:
+        if part.part == "cutoffs":
+            continue
+        detail = _plain(part, before, after)
+        if part.part == "query_ids":
+            detail = _query_ids(before, after) if rows else ""
+        elif part.part in ("queries", "judgements") and rows:
+            # Where the digests differ through absent queries alone, no common row differs.
+            detail = _of_rows(part.part, before, after)
+        elif part.part == "judgements" or (part.part == "queries" and "query_ids" in names):
+            detail = ""
+        if detail:
+            changed.append(Changed(part=part.part, before=part.ours, after=part.theirs, detail=detail))
+    return tuple(changed)
+
+
+def _plain(part: Difference, before: Entry, after: Entry) -> str:
+    detail = f"{_short(part.ours)} → {_short(part.theirs)}"
+    if part.part == "corpus" and None not in (before.documents, after.documents):
+        detail += f"  ({before.documents} → {after.documents} documents)"
+    return detail
+
+
+def _short(value: Any) -> str:
+    """A value in at most 40 columns; a digest by its first digits."""
+    if isinstance(value, str) and len(value) == 64:
+        return value[:12] + "…"
+    text = "–" if value is None else repr(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _query_ids(before: Entry, after: Entry) -> str:
+    """Which queries are on one side only; empty where one side's are among the other's."""
+    gone = sorted(before.queries.keys() - after.queries.keys())
+    new = sorted(after.queries.keys() - before.queries.keys())
+    return f"only before: {some(gone)}; only after: {some(new)}" if gone and new else ""
+
+
+def _of_rows(part: str, before: Entry, after: Entry) -> str:
+    """How the queries that both have differ, by name; empty where they do not."""
+    words = []
+    for name in sorted(before.queries.keys() & after.queries.keys()):
+        ours, theirs = before.queries[name], after.queries[name]
+        old: Mapping[str, Any] = ours.grades if part == "judgements" else {"text": ours.text, **ours.meta}
+        new: Mapping[str, Any] = (
+            theirs.grades if part == "judgements" else {"text": theirs.text, **theirs.meta}
+        )
+        if old == new:
+            continue
+        key = next(key for key in sorted({**old, **new}) if old.get(key) != new.get(key))
+        what = f"grade of {key!r}" if part == "judgements" else key
+        words.append(f"{name} ({what}: {_short(old.get(key))} → {_short(new.get(key))})")
+    return some(words, 3)
+
+
+def some(names: Iterable[str], shown: int = 5) -> str:
+    """The first few of them."""
+    listed = list(names)
+    more = f" and {len(listed) - shown:,} more" if len(listed) > shown else ""
+    return ", ".join(listed[:shown]) + more
