@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core import backend as backends
+from eval_core import provenance
 from eval_core.assemble import assemble
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.dataset import Query
@@ -66,6 +67,8 @@ def measure(
     progress: Progress | None = None,
 ) -> Report:
     """Measure one arm and write `runs/ARM.jsonl`, `runs/ARM.trec`, `reports/ARM.json` and `history/ARM/RUN_ID.json`.
+
+    The report's provenance is written beside it, as `reports/ARM.intoto.jsonl`.
 
     Errored and unscored rows are in the report, which is written all the same.
 
@@ -129,6 +132,7 @@ def measure(
     try:
         _write(report, tally.rows.values(), runs, history)
         write_report(reports / f"{made.name}.json", report)
+        provenance.write(reports / f"{made.name}.json", report)
     except BaseException:
         # All or none: interrupted here, the partial run still holds every answer.
         (history / report.arm / f"{report.run_id}.json").unlink(missing_ok=True)
@@ -152,8 +156,9 @@ def _write(report: Report, rows: Collection[Row], runs: Path, history: Path) -> 
 
 
 def discard(arm: str, runs: Path, reports: Path) -> None:
-    """Remove the report and the run that stand under an arm's name."""
-    for path in (reports / f"{arm}.json", runs / f"{arm}.jsonl", runs / f"{arm}.trec"):
+    """Remove the report, its provenance and the run that stand under an arm's name."""
+    report = reports / f"{arm}.json"
+    for path in (report, provenance.sidecar(report), runs / f"{arm}.jsonl", runs / f"{arm}.trec"):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:

@@ -1,0 +1,417 @@
+"""Publishing: the numbers of reports put into the marked places of pages, or held against what stands there.
+
+Every number comes from a report that loads, so that all of it was recomputed, with a provenance that fits the report
+and the present `eval.toml` (SYSTEMS S4): this is the second reader of the fingerprint, beside the gate. Values of
+another repository's file are asserted in the same way (S6).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from eval_core import provenance
+from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
+from eval_core.files import atomic, refuse_special
+from eval_core.provenance import Finding
+from eval_core.provenance.configured import Configured, configuration
+from eval_core.provenance.waivers import Waiver, Waivers
+from eval_core.publish import asserted, marks
+from eval_core.publish.marks import DEFAULT_FORM, Asserted, Number, Page, Table
+from eval_core.publish.models import Mark, Publication, Refusal, State, Waived
+from eval_core.report import Report, Slice, parse_report
+
+CONSEQUENCE = "no page was changed"
+
+#: Names of timing. A committed report holds none, and what is compared by hand is published by hand.
+_TIMING = re.compile(r"(p[0-9]+|max|mean|latency|ingest)(_ms|_s)?")
+
+
+@dataclass(slots=True)
+class _Source:
+    """An arm's report, if it may be quoted, and what was found of its provenance."""
+
+    report: Report | None = None
+    refusals: list[Refusal] = field(default_factory=list)
+    waived: list[tuple[Waiver, list[str]]] = field(default_factory=list)
+    divergent: list[str | None] = field(default_factory=list)
+
+
+class _Sources:
+    """Where values come from: reports by arm, each read once, and the file of `--from`."""
+
+    def __init__(
+        self, reports: Path, config: Path, other: Path | None, waivers: Waivers, today: date | None
+    ) -> None:
+        self.reports, self.other, self.waivers, self.today = reports, other, waivers, today
+        self.config = config
+        self._configured: Configured | None = None
+        self.arms: dict[str, _Source] = {}
+        self._table: Any = None
+        self._table_read = False
+
+    @property
+    def configured(self) -> Configured:
+        """`eval.toml`, read when the first number asks for it: a page that only asserts needs none."""
+        if self._configured is None:
+            self._configured = configuration(self.config)
+        return self._configured
+
+    def table(self) -> Any:
+        """The values of `--from`."""
+        if self.other is not None and not self._table_read:
+            self._table = asserted.read(self.other)
+            self._table_read = True
+        return self._table
+
+    def arm(self, name: str) -> _Source:
+        """The source of an arm.
+
+        Raises:
+            Misuse: neither eval.toml nor the folder of reports knows the arm.
+        """
+        if name not in self.arms:
+            self.arms[name] = self._arm(name)
+        return self.arms[name]
+
+    def _arm(self, name: str) -> _Source:
+        path = self.reports / f"{name}.json"
+        if not os.path.exists(path) and name not in self.configured.arms:
+            there = {file.stem for file in self.reports.glob("*.json")}
+            known = sorted({*self.configured.arms, *there})
+            raise Misuse(
+                f"no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
+                reason="arm-unknown",
+            )
+        source = _Source()
+        try:
+            report, raw = _report(path, name)
+        except Refused as error:
+            source.refusals.append(
+                Refusal(code=error.reason, message=_utf8(error.message), remedy=error.remedy)
+            )
+            return source
+        if not report.health.ok:
+            health = report.health
+            counts = f"{health.scored} rows scored, {health.errored} errored, {health.unscored} unscored"
+            message = f"{path}: {counts}; such a run is no finding, and is quoted nowhere"
+            refusal = Refusal(code="rows-errored", message=_utf8(message), remedy="Measure again.")
+            source.refusals.append(refusal)
+        findings = [
+            *provenance.check(report, raw, provenance.sidecar(path)),
+            *self.configured.against(report),
+        ]
+        source.divergent = [finding.fingerprint for finding in findings]
+        kept, used = self.waivers.settle(name, findings, self.today)
+        source.refusals += [_refused(name, finding) for finding in kept]
+        source.waived = [
+            (waiver, [_utf8(f.message) for f in findings if f.fingerprint == waiver.fingerprint])
+            for waiver in used
+        ]
+        source.report = report
+        return source
+
+
+def _refused(arm: str, finding: Finding) -> Refusal:
+    remedy = (
+        f"Measure it twice, and move floors and baseline:  eval-gate floor {arm} --write && "
+        f"eval-gate baseline {arm} --write"
+    )
+    if finding.fingerprint is not None:
+        remedy += (
+            "\nOr let it stand, in policy/waivers.toml:  [[waiver]]  "
+            f'arm = "{arm}"  reason = "…"  fingerprint = "{finding.fingerprint}"'
+        )
+    return Refusal(code=finding.code, message=_utf8(finding.message), remedy=remedy)
+
+
+def _report(path: Path, arm: str) -> tuple[Report, bytes]:
+    """A report with the bytes that it was read from: the ones that its provenance is about."""
+    try:
+        refuse_special(path)
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Refused(
+            f"{path}: cannot be read: {error.strerror or error}", reason="report-missing"
+        ) from error
+    return parse_report(raw, path, arm), raw
+
+
+def publish(
+    pages: Sequence[Path],
+    *,
+    check: bool,
+    reports: Path,
+    config: Path,
+    waivers: Waivers,
+    other: Path | None = None,
+    today: date | None = None,
+) -> Publication:
+    """Render the marks of some pages, or with `check` only compare them.
+
+    Args:
+        pages: Markdown or HTML files; each is taken once.
+        check: change nothing.
+        reports: the folder with ARM.json and ARM.intoto.jsonl.
+        config: eval.toml, which the reports must still agree with.
+        waivers: what may diverge.
+        other: the file that marks with `from:` are about; where given, there must be one.
+        today: the day by which waivers expire; None: none does by date.
+
+    Raises:
+        Faults: pages that cannot be read, malformed marks, unknown arms and measures; all of them, and no page changes.
+        Misuse: eval.toml cannot be read.
+        CouldNot: a page cannot be written; then none is changed.
+    """
+    sources = _Sources(reports, config, other, waivers, today)
+    read, faults = _pages(pages)
+    for page in read:
+        faults += [*page.faults, *_faults(page, sources)]
+    if faults:
+        raise Faults(faults, consequence=CONSEQUENCE)
+    told: list[Mark] = []
+    reasons = [refusal for source in sources.arms.values() for refusal in source.refusals]
+    after: list[tuple[Page, str]] = []
+    for page in read:
+        text, at = [], 0
+        for mark in page.marks:
+            entry, body = _mark(page, mark, sources, reasons)
+            told.append(entry)
+            text += [page.text[at : mark.start], body]
+            at = mark.end
+        after.append((page, "".join([*text, page.text[at:]])))
+    targets = [mark.target for page in read for mark in page.marks]
+    reasons += _vacuous(targets, read, other)
+    written: list[Path] = []
+    if check:
+        reasons += [
+            Refusal(
+                code="publish-differs",
+                message=f"{mark.page}:{mark.line}  {mark.target}: {mark.written!r} is written, and its source gives "
+                f"{mark.given!r}",
+                remedy="Render it:  eval-core publish",
+            )
+            for mark in told
+            if mark.state == "differs"
+        ]
+    elif not reasons:
+        changed = [(page, new) for page, new in after if new != page.text]
+        _write(changed)
+        written = [page.path for page, _ in changed]
+    return Publication(
+        checked=check,
+        exit_code=1 if reasons else 0,
+        pages=tuple(_utf8(str(page.path)) for page in read),
+        written=tuple(_utf8(str(path)) for path in written),
+        numbers=sum(sum(map(len, t.cells)) if isinstance(t, Table) else 1 for t in targets),
+        marks=tuple(told),
+        reasons=tuple(reasons),
+        waived=tuple(
+            Waived(arm=arm, fingerprint=waiver.fingerprint, reason=waiver.reason, findings=tuple(covered))
+            for arm, source in sources.arms.items()
+            for waiver, covered in source.waived
+        ),
+        warnings=tuple(waivers.idle({arm: source.divergent for arm, source in sources.arms.items()}, today)),
+    )
+
+
+def _utf8(text: str) -> str:
+    """A text that JSON can hold: the name of a file may have bytes that are none, which are then shown."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _pages(paths: Iterable[Path]) -> tuple[list[Page], list[Fault]]:
+    read: list[Page] = []
+    faults: list[Fault] = []
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        try:
+            refuse_special(path)
+            # Bytes and not text, which would turn every line end into one kind.
+            read.append(marks.find(path, path.read_bytes().decode("utf-8")))
+        except UnicodeDecodeError as error:
+            faults.append(
+                Fault(_utf8(str(path)), f"the page is not UTF-8 text (byte {error.start})", "page-unreadable")
+            )
+        except OSError as error:
+            faults.append(
+                Fault(
+                    _utf8(str(path)), f"the page cannot be read: {error.strerror or error}", "page-unreadable"
+                )
+            )
+    return read, faults
+
+
+def _faults(page: Page, sources: _Sources) -> list[Fault]:
+    """What the marks of a page ask for that is not there to be had."""
+    faults: list[Fault] = []
+    for mark in page.marks:
+        target = mark.target
+        if isinstance(target, Asserted):
+            wrong = (
+                []
+                if sources.other is not None
+                else [f"{target}: say  --from FILE, the file that it is about"]
+            )
+        else:
+            cells = [cell for row in target.cells for cell in row] if isinstance(target, Table) else [target]
+            wrong = [message for cell in cells if (message := _wrong(cell, sources))]
+        faults += [
+            Fault(f"{page.path}:{mark.line}", message, "mark-unknown") for message in dict.fromkeys(wrong)
+        ]
+    return faults
+
+
+def _wrong(cell: Number, sources: _Sources) -> str | None:
+    if _TIMING.fullmatch(cell.measure):
+        return f"{cell.measure!r} is timing, which no baseline holds and no page quotes"
+    if cell.measure == "n" and cell.form is not None:
+        return f"n is a count, and has no form {cell.form}"
+    try:
+        source = sources.arm(cell.arm)
+    except Misuse as error:
+        if error.reason != "arm-unknown":
+            raise
+        return error.message
+    if source.report is None:
+        return None
+    part = _slice(source.report, cell)
+    if part is None:
+        known = list(source.report.summary.categories)
+        listed = ", ".join(known) or "none"
+        near = did_you_mean(cell.category or "", known)
+        return f"no category {cell.category!r} in {cell.arm}{near}  (it has: {listed})"
+    if cell.measure != "n" and cell.measure not in part.metrics:
+        known = ["n", *part.metrics]
+        near = did_you_mean(cell.measure, known)
+        return f"no measure {cell.measure!r} in {cell.arm}{near}  (it has: {', '.join(known)})"
+    return None
+
+
+def _slice(report: Report, cell: Number) -> Slice | None:
+    summary = report.summary
+    return summary.overall if cell.category is None else summary.categories.get(cell.category)
+
+
+def _mark(page: Page, mark: marks.Mark, sources: _Sources, reasons: list[Refusal]) -> tuple[Mark, str]:
+    """One mark: what is told of it, and the text that belongs between its tags."""
+    target, before = mark.target, page.text[mark.start : mark.end]
+    line, written, given = mark.line, page.written(mark), None
+    body = before
+    if isinstance(target, Table):
+        rows = _rows(target, sources)
+        written = ""
+        if rows is not None:
+            given = ""
+            difference = _difference(before, rows)
+            if difference is not None:
+                place, written, given = difference
+                line += place
+                body = "".join(page.newline + mark.indent + row for row in [*rows, ""])
+    else:
+        if isinstance(target, Number):
+            given = _number(target, sources)
+        elif sources.other is not None:
+            try:
+                given = asserted.value(sources.table(), target, sources.other)
+            except Refused as error:
+                refusal = Refusal(code=error.reason, message=_utf8(error.message))
+                reasons += [refusal] if refusal not in reasons else []
+        if given is not None and written != given:
+            # White space around a number belongs to the page.
+            body = before.replace(written, given, 1) if written else given
+    state: State = "refused" if given is None else "equal" if written == given else "differs"
+    where = _utf8(str(page.path))
+    return Mark(page=where, line=line, target=str(target), written=written, given=given, state=state), body
+
+
+def _number(cell: Number, sources: _Sources) -> str | None:
+    """A number as a page has it; None where its arm may not be quoted."""
+    source = sources.arm(cell.arm)
+    part = _slice(source.report, cell) if source.report is not None and not source.refusals else None
+    if part is None:
+        return None
+    return (
+        str(part.n) if cell.measure == "n" else format(part.metrics[cell.measure], cell.form or DEFAULT_FORM)
+    )
+
+
+def _rows(target: Table, sources: _Sources) -> list[str] | None:
+    """The lines of a table; None where one of its arms may not be quoted."""
+    measures = [cell.measure for cell in target.cells[0]]
+    lines = [f"| arm | {' | '.join(measures)} |", f"|---|{'---:|' * len(measures)}"]
+    for row in target.cells:
+        values = [value for cell in row if (value := _number(cell, sources)) is not None]
+        if len(values) != len(row):
+            return None
+        lines.append(f"| {row[0].subject.replace('|', chr(92) + '|')} | {' | '.join(values)} |")
+    return lines
+
+
+def _difference(before: str, rows: Sequence[str]) -> tuple[int, str, str] | None:
+    """The first line in which a table is another: how far below its mark, what is written, what belongs there.
+
+    How a formatter of Markdown pads the cells makes no difference.
+    """
+    lines = [line.strip() for line in re.split(r"\r\n|\n|\r", before)[1:-1]]
+    for place in range(max(len(lines), len(rows))):
+        ours = lines[place] if place < len(lines) else ""
+        theirs = rows[place] if place < len(rows) else ""
+        if _plain(ours) != _plain(theirs):
+            return place + 1, ours, theirs
+    return None
+
+
+def _plain(line: str) -> str:
+    cells = re.sub(r"[ \t]*\|[ \t]*", "|", line)
+    return re.sub(r"-+", "-", cells) if not line.strip("|:- \t") else cells
+
+
+def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path | None) -> list[Refusal]:
+    """A check that looked at nothing fails."""
+    names = ", ".join(_utf8(str(page.path)) for page in read) or "no page"
+    if not targets:
+        message, help_ = (
+            f"{names}: no mark, so nothing was published and nothing checked",
+            "metric ARM MEASURE",
+        )
+    elif other is not None and not any(isinstance(target, Asserted) for target in targets):
+        message, help_ = f"{names}: no mark asserts anything of {_utf8(str(other))}", "metric from:KEY"
+    else:
+        return []
+    remedy = f"Put a number between  <!-- {help_} -->  and  <!-- /metric -->"
+    return [Refusal(code="publish-vacuous", message=message, remedy=remedy)]
+
+
+def _write(changed: Sequence[tuple[Page, str]]) -> None:
+    """Write all pages or none: what was written before one failed is put back."""
+    done: list[Page] = []
+    try:
+        for page, new in changed:
+            _put(page.path, new)
+            done.append(page)
+    except BaseException:
+        for page in done:
+            with contextlib.suppress(EvalError):
+                _put(page.path, page.text)
+        raise
+
+
+def _put(path: Path, text: str) -> None:
+    try:
+        # Through a symbolic link, and not in its place.
+        with atomic(path.resolve()) as stream:
+            stream.write(text.encode("utf-8"))
+    except OSError as error:
+        raise CouldNot(
+            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
+        ) from error
