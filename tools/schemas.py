@@ -8,16 +8,24 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from eval_core import contract
+from eval_core.compare import models as compare_models
 from eval_core.config import EvalFile
 from eval_core.definition import Definition
 from eval_core.derive.drafted import Drafted
+from eval_core.explain.models import Explanation
 from eval_core.inspection import Inspection
 from eval_core.limits import Limits, Saturation
 from eval_core.measurement import Measurement
+from eval_core.provenance.models import Statement
+from eval_core.provenance.waivers import Waivers
+from eval_core.publish.models import Publication
 from eval_core.questions.added import Added
 from eval_core.reconstruct.lock import Lock
 from eval_core.report import Report
+from eval_core.score_models import Score
 from eval_gate.guard import GuardVerdict
+from eval_gate.odds_models import Power, Unchanged
 from eval_gate.policy import Budgets, Floors
 from eval_gate.proposal import BaselineProposal, Proposal
 from eval_gate.verdict import Verdict
@@ -35,12 +43,21 @@ MODELS: dict[str, type[BaseModel]] = {
     "inspection-v1": Inspection,
     "measurement-v1": Measurement,
     "report-v1": Report,
+    "provenance-v1": Statement,
+    "publish-v1": Publication,
+    "waivers-v1": Waivers,
+    "score-v1": Score,
+    "comparison-v1": compare_models.Comparison,
+    "retrieval-comparison-v1": contract.Comparison,
+    "explanation-v1": Explanation,
     "floors-v1": Floors,
     "budgets-v1": Budgets,
     "proposal-v1": Proposal,
     "baseline-proposal-v1": BaselineProposal,
     "verdict-v1": Verdict,
     "guard-v1": GuardVerdict,
+    "power-v1": Power,
+    "aa-v1": Unchanged,
 }
 
 

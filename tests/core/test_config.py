@@ -104,3 +104,44 @@ def test_a_workspace_that_stands_in_no_file_has_no_lines(tmp_path: Path) -> None
     workspace = load_workspace(write(tmp_path))
     workspace.path.unlink()
     assert workspace.where("fast", "backend") == str(workspace.path)
+
+
+# The arm that answers by default
+
+
+def test_a_dataset_names_the_arm_that_answers_by_default(tmp_path: Path) -> None:
+    """A5: what a promotion moves is one line of eval.toml, by dataset folder."""
+    assert load_workspace(write(tmp_path)).default == {}
+    workspace = load_workspace(write(tmp_path, '[default]\n"./sets/a/" = "slow.one"\n' + ARMS))
+    assert workspace.default == {"./sets/a/": "slow.one"}
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "told"),
+    [
+        (
+            '"sets/a" = "fsat"',
+            2,
+            "default.'sets/a' = 'fsat': no such arm; did you mean 'fast'?  (arms of it: fast, slow.one)",
+        ),
+        (
+            '"sets/b" = "fast"',
+            2,
+            "default.'sets/b' = 'fast': is an arm of 'sets/a', not of it  (arms of it: none)",
+        ),
+        (
+            '"sets/a" = "fast"\n"sets/a/" = "slow.one"',
+            3,
+            "default.'sets/a/' and default.'sets/a' are one folder; keep one of them",
+        ),
+        ('"sets/a" = 1', 2, 'default."sets/a" = 1: should be a valid string'),
+    ],
+)
+def test_a_default_that_is_no_arm_of_its_dataset_is_a_fault(
+    tmp_path: Path, table: str, line: int, told: str
+) -> None:
+    """A5: a default that nothing measures would be gated by nothing."""
+    path = write(tmp_path, f"[default]\n{table}\n{ARMS}")
+    with pytest.raises(Faults) as caught:
+        load_workspace(path)
+    assert f"{path}:{line}  {told}" in str(caught.value)

@@ -38,7 +38,7 @@ def test_a_file_that_fits_is_a_model() -> None:
             "file.toml:4  unknown key arms.\"a.b\".limt; did you mean 'limit'?  (known: dataset, ",
         ),
         (ARM + "zzz = 5\n", 'file.toml:4  unknown key arms."a.b".zzz  (known: dataset, '),
-        ("top = 1\n" + ARM, "file.toml:1  unknown key top  (known: arms)"),
+        ("top = 1\n" + ARM, "file.toml:1  unknown key top  (known: arms, default)"),
         ("arm.x = 1\n" + ARM, "file.toml:1  unknown key arm; did you mean 'arms'?"),
         ('[arms."a"]\nbackend = "b"\n', "file.toml:1  arms.a.dataset is missing"),
         (ARM + "limit = true\n", 'file.toml:4  arms."a.b".limit = True: should be a valid integer'),

@@ -584,11 +584,16 @@ def test_the_gate_refuses_the_grown_set_until_it_is_made_anew(shelves: Space) ->
             {"eval-core": _core, "eval-gate": eval_gate.main}[script], *arguments, where=shelves.root
         ).code
 
+    # So many that no random ranking reaches the floors.
+    names = [f"{number:02}" for number in range(1, 61)]
+    documents = {f"d{name}": f"thing {name} on shelf {name}" for name in names}
+    judged = [(f"q{name}", f"d{name}", 1) for name in names[:20]]
+    shelves.set(documents, {f"q{name}": f"thing {name}" for name in names[:20]}, judged, INLINE)
     shelves.arm(backend="bm25")
     for command in ("eval-core measure arm", "eval-core measure arm", "eval-gate floor arm --write"):
         assert run(command) == 0
     assert run("eval-gate baseline arm --write") == run("eval-gate check") == 0
-    asked(shelves, {"text": "what is on the seventh shelf", "relevant": ["d7"]})
+    asked(shelves, {"text": "what is on shelf 30", "relevant": ["d30"]})
     done = shelves.core("query", "add", "set", "asked.jsonl", "--format", "json")
     measure, again, floor, write, baseline = Added.model_validate_json(done.out).next
     assert run(measure) == 0

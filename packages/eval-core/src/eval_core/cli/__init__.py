@@ -31,9 +31,22 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "Rebuild corpora from their pinned sources.",
         ),
         "measure": ("eval_core.cli.measure:measure", "Measure arms and write a run and a report for each."),
+        "score": ("eval_core.cli.score:score", "Score a run against judgements: TREC, JSONL or BEIR files."),
+        "compare": (
+            "eval_core.cli.compare:compare",
+            "Hold reports or runs against a first one, query by query.",
+        ),
+        "explain": (
+            "eval_core.cli.explain:explain",
+            "Say why a query was lost: ranks, causes, texts side by side.",
+        ),
         "inspect": (
             "eval_core.cli.inspect:inspect",
             "Say what a set is made of and what its numbers cannot show.",
+        ),
+        "publish": (
+            "eval_core.cli.publish:publish",
+            "Put measured numbers into marked pages, or check them.",
         ),
         "validate": (
             "eval_core.cli.validate:validate",

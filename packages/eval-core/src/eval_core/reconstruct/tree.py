@@ -1,7 +1,7 @@
 """The tree of one commit, asked path by path: what stands there in git's objects, whatever lies in a working tree.
 
-Commit and trees are compared with the ids that name them. Contents of files are never read, so a partial clone
-without them will do.
+Commit and trees are compared with the ids that name them. Contents of files are read only by `read`, so a partial
+clone without them will do for the rest.
 """
 
 from __future__ import annotations
@@ -57,16 +57,32 @@ class Tree:
         Raises:
             CouldNot: a tree is damaged or not there.
         """
+        return self._find(path)[0]
+
+    def read(self, path: bytes) -> bytes | None:
+        """The content of the file at a path; None where no file stands there.
+
+        Raises:
+            CouldNot: a tree or the file is damaged or not there.
+        """
+        found, name = self._find(path)
+        if found.kind != "file":
+            return None
+        with _worded(self._repository, self.commit):
+            return self._objects.expect(name, "blob")
+
+    def _find(self, path: bytes) -> tuple[Found, str]:
+        """What stands at a path, and the id of its object."""
         kind: Kind = "folder"
         name = self._top
         parts = path.split(b"/") if path else []
         for depth, part in enumerate(parts):
             if kind != "folder":
-                return Found(kind, b"/".join(parts[:depth]))
+                return Found(kind, b"/".join(parts[:depth])), name
             kind, name = self._entries(name).get(part, ("nothing", ""))
             if kind == "nothing":
                 break
-        return Found(kind, path)
+        return Found(kind, path), name
 
     def files(self, most: int = MOST_FILES) -> Iterator[bytes]:
         """The paths of its files, in no order that matters, at most so many.
