@@ -1,8 +1,9 @@
 """Every task of the workspace is a session here: `nox -l` lists them, `nox --usage NAME` explains one.
 
 All of them run at the root and share one virtual environment, `.nox/shared`, made once and kept while what it
-was made from stays the same; only `wheels` makes its own, away from the checkout. The environment has two
-layers, so that measuring needs nothing that only tests need: the packages with their dependencies, then the tools.
+was made from stays the same. It has two layers, so that measuring needs nothing that only tests need: the packages
+with their dependencies, then the tools. `peers` and `bench` use `.nox/peers`, which holds other scorers of runs, and
+half a gigabyte that they need; `wheels` makes an environment of its own, away from the checkout.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if os.environ.get("LADDER_QUIET"):
 
 ROOT = Path(__file__).resolve().parent
 WORK = ROOT / ".nox" / "shared"
+PEERS = ROOT / ".nox" / "peers"
 CONSTRAINTS = ROOT / "constraints.txt"
 # Installed by path in one call, so that none is ever looked up by its name in a registry.
 PACKAGES = [
@@ -41,8 +43,9 @@ PACKAGES = [
     "./packages/eval-tier",
     "./packages/longmemeval-convert",
 ]
-# The groups of pyproject.toml that the second layer is.
+# The groups of pyproject.toml that the layers above the packages are.
 TOOLS = ("test", "check")
+BESIDE = ("test", "peers")
 
 
 # ---------------------------------------------------------------- checking
@@ -120,9 +123,17 @@ def gate(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def peers(session: nox.Session) -> None:
+    """Hold our scores against ranx and ir-measures: where they agree, and where each is known not to."""
+    # The first call compiles ranx, which takes a minute.
+    options = ("-W", "error", "-o", "timeout=600")
+    work(session, "python", "-m", "pytest", *options, *(session.posargs or ["tests/peers"]), place=PEERS)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks of our own speed. `-- NAME …` takes some of them."""
-    work(session, "python", "-m", "benchmarks", *session.posargs)
+    """Run the benchmarks of our own speed, and beside peers. `-- NAME …` takes some of them."""
+    work(session, "python", "-m", "benchmarks", *session.posargs, place=PEERS)
 
 
 @nox.session(default=False)
@@ -160,7 +171,7 @@ def lock(session: nox.Session) -> None:
         session.run(
             *(find_uv() or "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"),
             *(session.posargs or ["--upgrade"]),
-            *(f"--group={group}" for group in ("nox", "build", *TOOLS)),
+            *(f"--group={group}" for group in ("nox", "build", *TOOLS, "peers")),
             *(f"--no-emit-package={name}" for name in names),
             *("--no-emit-index-url", "--no-emit-find-links", "--no-annotate"),
             *("--custom-compile-command", "nox -s lock", "--output-file", str(CONSTRAINTS), str(wanted)),
@@ -171,15 +182,17 @@ def lock(session: nox.Session) -> None:
 # ---------------------------------------------------------------- environments
 
 
-def work(session: nox.Session, *command: str, tools: bool = True, quiet: bool = False) -> None:
-    """Run `command`, a program of the shared environment, and make or complete the environment first.
+def work(
+    session: nox.Session, *command: str, tools: bool = True, quiet: bool = False, place: Path = WORK
+) -> None:
+    """Run `command`, a program of the environment at `place`, and make or complete the environment first.
 
     `tools` asks for the second layer. `quiet` leaves the command line out, where people read the output. Raises
     what `session.run` raises when the command fails.
     """
-    prepare(session, tools=tools)
-    program = shutil.which(command[0], path=str(interpreter(WORK).parent)) or command[0]
-    environment = {"PATH": search_path(WORK), "VIRTUAL_ENV": str(WORK)}
+    prepare(session, place, tools=tools)
+    program = shutil.which(command[0], path=str(interpreter(place).parent)) or command[0]
+    environment = {"PATH": search_path(place), "VIRTUAL_ENV": str(place)}
     if not quiet:
         session.log(" ".join(command))
     # An interrupted command is given the time to stop its own processes and to leave nothing half-written.
@@ -193,28 +206,29 @@ def work(session: nox.Session, *command: str, tools: bool = True, quiet: bool = 
     )
 
 
-def prepare(session: nox.Session, *, tools: bool) -> None:
-    """Make the shared environment, unless one is there, made from the same versions, Python and place."""
+def prepare(session: nox.Session, place: Path, *, tools: bool) -> None:
+    """Make the environment at `place`, unless one is there, made from the same versions, Python and place."""
+    groups = BESIDE if place == PEERS else TOOLS
     layers = {
         "packages": [word for package in PACKAGES for word in ("--editable", package)],
-        "tools": list(dependency_groups(load_toml(ROOT / "pyproject.toml"), *TOOLS)),
+        "tools": list(dependency_groups(load_toml(ROOT / "pyproject.toml"), *groups)),
     }
     made_from = fingerprint(layers["tools"])
-    stamps = {layer: WORK / f"made-from-{layer}" for layer in layers}
+    stamps = {layer: place / f"made-from-{layer}" for layer in layers}
     found = {layer: stamp.read_text(encoding="ascii") for layer, stamp in stamps.items() if stamp.is_file()}
-    if set(found.values()) != {made_from} or not interpreter(WORK).exists():
-        session.warn("making .nox/shared, once (under a minute)")
-        create(session, WORK)
+    if set(found.values()) != {made_from} or not interpreter(place).exists():
+        session.warn(f"making .nox/{place.name}, once (under a minute)")
+        create(session, place)
         found = {}
     for layer in layers if tools else ["packages"]:
         if layer not in found:
-            install(session, WORK, *layers[layer])
+            install(session, place, *layers[layer])
             # Last of all, so that an interrupted installation is begun again.
             stamps[layer].write_text(made_from, encoding="ascii")
 
 
 def fingerprint(tools: list[str]) -> str:
-    """Return a digest of all that decides what the shared environment holds; `tools` are its second layer."""
+    """Return a digest of all that decides what an environment holds; `tools` are its second layer."""
     digest = hashlib.sha256("\0".join([sys.version, str(ROOT), *tools]).encode())
     for path in (CONSTRAINTS, *sorted(ROOT.glob("packages/*/pyproject.toml"))):
         digest.update(b"\0" + path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())

@@ -1,17 +1,21 @@
-"""`python -m benchmarks [NAME …]`: run them and print one Markdown table each."""
+"""`python -m benchmarks [NAME …]`: run them and print their Markdown tables."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-from benchmarks import adapter, measuring, processes, reports
+from benchmarks import adapter, measuring, metrics, processes, reports
 
-BENCHMARKS: dict[str, Callable[[], list[tuple[str, ...]]]] = {
+Table = list[tuple[str, ...]]
+
+#: Each gives a table, or several by their titles.
+BENCHMARKS: dict[str, Callable[[], Table | dict[str, Table]]] = {
     "processes": processes.run,
     "measuring": measuring.run,
     "reports": reports.run,
     "adapter": adapter.run,
+    "metrics": metrics.run,
 }
 
 
@@ -22,10 +26,12 @@ def main(names: list[str]) -> int:
         print(f"no benchmark {unknown[0]!r}  (known: {', '.join(BENCHMARKS)})", file=sys.stderr)
         return 2
     for name in names or BENCHMARKS:
-        header, *rows = BENCHMARKS[name]()
-        print(f"\n### {name}\n")
-        for row in (header, ("---",) * len(header), *rows):
-            print("| " + " | ".join(row) + " |", flush=True)
+        found = BENCHMARKS[name]()
+        print(f"\n### {name}")
+        for title, (header, *rows) in (found if isinstance(found, dict) else {"": found}).items():
+            print(f"\n{title}\n" if title else "")
+            for row in (header, ("---",) * len(header), *rows):
+                print("| " + " | ".join(row) + " |", flush=True)
     return 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -57,6 +58,10 @@ class EvalFile(Closed):
     """The whole of `eval.toml`."""
 
     arms: dict[str, Arm] = Field(min_length=1)
+    default: dict[str, str] = Field(
+        default={},
+        description="By dataset folder, the arm that answers by default; `eval-gate promote` moves it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Workspace:
     root: Path
     path: Path
     arms: dict[str, Arm]
+    default: Mapping[str, str] = field(default_factory=dict)
 
     def output(self, kind: str) -> Path:
         """The folder for `corpora`, `runs` or `reports`."""
@@ -112,11 +118,37 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
             reason="config-missing",
         )
     content = read_toml(path, EvalFile, "configuration")
-    workspace = Workspace(path.parent, path, dict(content.arms))
+    workspace = Workspace(path.parent, path, dict(content.arms), dict(content.default))
     strange = [name for name in content.arms if not re.fullmatch(NAME.strip("^$"), name)]
     if strange:
         raise Faults(
             Fault(workspace.where(name), f"arms.{name!r}: a name is lower-case letters, digits, . _ -")
             for name in strange
         )
+    if wrong := list(_default_faults(workspace)):
+        raise Faults(wrong)
     return workspace
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Whether two dataset folders are written for the same one: `./sets/a/` is `sets/a`."""
+    return PurePosixPath(one) == PurePosixPath(other)
+
+
+def _default_faults(workspace: Workspace) -> Iterator[Fault]:
+    """Defaults that are no arm of their dataset, and datasets that have two."""
+    text = read_text(workspace.path, "configuration") if workspace.default else ""
+    seen: dict[PurePosixPath, str] = {}
+    for dataset, name in workspace.default.items():
+        where = at_line(workspace.path, text, ["default", dataset])
+        first = seen.setdefault(PurePosixPath(dataset), dataset)
+        of_it = [arm for arm, table in workspace.arms.items() if same_folder(table.dataset, dataset)]
+        listed = f"  (arms of it: {', '.join(of_it) or 'none'})"
+        if first != dataset:
+            yield Fault(where, f"default.{dataset!r} and default.{first!r} are one folder; keep one of them")
+        elif name not in workspace.arms:
+            hint = did_you_mean(name, workspace.arms)
+            yield Fault(where, f"default.{dataset!r} = {name!r}: no such arm{hint}{listed}")
+        elif name not in of_it:
+            other = workspace.arms[name].dataset
+            yield Fault(where, f"default.{dataset!r} = {name!r}: is an arm of {other!r}, not of it{listed}")

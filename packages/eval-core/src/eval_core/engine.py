@@ -36,6 +36,7 @@ class Engine:
         measures: Sequence[Measure],
         ties: str,
         own: bool = False,
+        ranks: bool = True,
     ) -> None:
         if ties not in TIES:
             raise Misuse(f"ties {ties!r} should be one of {', '.join(TIES)}", reason="usage")
@@ -44,6 +45,7 @@ class Engine:
         self._qrels = qrels
         self._measures = tuple(measures)
         self._ties = ties
+        self._keeps_ranks = ranks
         self._by_score = False
         self._values = metrics.scorer(self._measures)
         self._found: dict[str, Found] = {}
@@ -93,7 +95,10 @@ class Engine:
         if grades is None:
             self._stray(answer.query)
         elif answer.outcome == SCORED:
-            self._add(answer.query, grades, answer.ranks, len(answer.ranks))
+            # Few documents are judged: each is looked for, rather than all of them numbered.
+            place = answer.ids.index
+            ranks = {name: place(name) + 1 for name in answer.unique & grades.keys()}
+            self._add(answer.query, grades, ranks, len(answer.ids))
 
     def _stray(self, query: str) -> None:
         self._strangers += 1
@@ -110,8 +115,12 @@ class Engine:
         ideal.sort(reverse=True)
         found = [(rank, grade) for rank, grade in zip(there, levels, strict=True) if rank and grade > 0]
         found.sort()
-        view = Ranked(found, ideal, sorted(filter(None, there)), retrieved)
-        self._found[query] = (tuple(self._values(view)), tuple(there), retrieved)
+        view = Ranked(found, [rank for rank, _ in found], ideal, sorted(filter(None, there)), retrieved)
+        self._found[query] = (
+            tuple(self._values(view)),
+            tuple(there) if self._keeps_ranks else (),
+            retrieved,
+        )
 
     def taken(self) -> Taken:
         """What was taken so far, in the plain types that `marshal` carries from process to process."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -63,12 +64,13 @@ class Measure(NamedTuple):
 class Ranked(NamedTuple):
     """One query's ranking as the measures see it; ranks count from 1.
 
-    `found` holds (rank, grade) of the relevant documents that were retrieved, by rank; `ideal` the grades of all
-    relevant documents, falling; `judged` the ranks of all judged documents that were retrieved, rising; `retrieved`
-    counts the documents of the ranking.
+    `found` holds (rank, grade) of the relevant documents that were retrieved, by rank, and `places` their ranks alone;
+    `ideal` the grades of all relevant documents, falling; `judged` the ranks of all judged documents that were
+    retrieved, rising; `retrieved` counts the documents of the ranking.
     """
 
     found: Sequence[tuple[int, int]]
+    places: Sequence[int]
     ideal: Sequence[int]
     judged: Sequence[int]
     retrieved: int
@@ -87,17 +89,12 @@ def ranked(pairs: Iterable[tuple[int, int | None]], retrieved: int) -> Ranked:
     found.sort()
     ideal.sort(reverse=True)
     judged.sort()
-    return Ranked(found, ideal, judged, retrieved)
+    return Ranked(found, [rank for rank, _ in found], ideal, judged, retrieved)
 
 
 def _within(view: Ranked, k: int) -> int:
     """How many relevant documents stand in the top k."""
-    count = 0
-    for rank, _ in view.found:
-        if rank > k:
-            break
-        count += 1
-    return count
+    return bisect_right(view.places, k)
 
 
 def _recall(view: Ranked, k: int, gain: str) -> float:
@@ -117,7 +114,7 @@ def _rprec(view: Ranked, k: int, gain: str) -> float:
 
 
 def _hit(view: Ranked, k: int, gain: str) -> float:
-    return 1.0 if view.found and view.found[0][0] <= k else 0.0
+    return 1.0 if view.places and view.places[0] <= k else 0.0
 
 
 def _all(view: Ranked, k: int, gain: str) -> float:
@@ -130,17 +127,16 @@ def _judged(view: Ranked, k: int, gain: str) -> float:
 
 
 def _mrr(view: Ranked, k: int, gain: str) -> float:
-    return 1.0 / view.found[0][0] if view.found and view.found[0][0] <= k else 0.0
+    return 1.0 / view.places[0] if view.places and view.places[0] <= k else 0.0
 
 
 def _map(view: Ranked, k: int, gain: str) -> float:
     if not view.found:
         return 0.0
-    total, count = 0.0, 0
-    for rank, _ in view.found:
+    total = 0.0
+    for count, rank in enumerate(view.places, 1):
         if rank > k:
             break
-        count += 1
         total += count / rank
     return total / len(view.ideal)
 

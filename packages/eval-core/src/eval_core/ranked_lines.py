@@ -16,11 +16,12 @@ OUTCOMES = (SCORED, "errored", "unscored", "unscorable")
 
 
 class Answer(NamedTuple):
-    """One query of a run: the rank from 1 of each document, how many repeats were dropped, and the row's outcome."""
+    """One query of a run: its documents by rank and as a set, how many repeats were dropped, and the row's outcome."""
 
     query: str
-    ranks: dict[str, int]
-    duplicates: int
+    ids: Sequence[str]
+    unique: set[str]
+    duplicates: int = 0
     outcome: str = SCORED
 
 
@@ -101,8 +102,8 @@ def _plain(raw: bytes, line: str) -> Answer | None:
         ids = body.split(between)
         # Every quote is one of those between two ids.
         if body.count('"') == 2 * (len(ids) - 1):
-            ranks = ranks_of(ids)
-            return None if "" in ranks else Answer(head[1], ranks, len(ids) - len(ranks))
+            answer = answer_of(head[1], ids)
+            return None if "" in answer.unique else answer
     return None
 
 
@@ -134,18 +135,16 @@ def _answer(record: Any, own: bool, escaped: bool) -> Answer | str:
         ids = [str(name) for name in ids]
     except UnicodeEncodeError:
         return "holds a lone surrogate escape (\\ud800 to \\udfff), which is no character"
-    ranks = ranks_of(ids)
-    if "" in ranks:
-        return "ids holds an empty document id"
-    return Answer(query, ranks, len(ids) - len(ranks), outcome)
+    answer = answer_of(query, ids, outcome)
+    return "ids holds an empty document id" if "" in answer.unique else answer
 
 
-def ranks_of(ids: Sequence[str]) -> dict[str, int]:
-    """The rank from 1 of each document in a ranking; of one that comes twice, the better place stands."""
-    ranks = dict(zip(ids, range(1, len(ids) + 1), strict=True))
-    if len(ranks) != len(ids):
-        ranks = {name: rank for rank, name in enumerate(dict.fromkeys(ids), 1)}
-    return ranks
+def answer_of(query: str, ids: Sequence[str], outcome: str = SCORED) -> Answer:
+    """An answer of ranked documents; of one that comes twice, the better place stands."""
+    unique = set(ids)
+    if len(unique) == len(ids):
+        return Answer(query, ids, unique, 0, outcome)
+    return Answer(query, list(dict.fromkeys(ids)), unique, len(ids) - len(unique), outcome)
 
 
 def _keys(record: dict[str, Any]) -> str:

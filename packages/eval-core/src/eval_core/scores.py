@@ -38,9 +38,9 @@ class Scores:
     """What a run scored.
 
     `found` holds the queries that are in the mean, in the order of the judgements (`qrels`); those of `missing` are
-    among them, with 0. `unjudged` counts queries of the run without judgements, `unscorable` lists queries without a relevant
-    document, `left_out` queries that our own run did not answer, `duplicates` counts documents dropped as repeats.
-    `ties` is `trec`, `id`, or `given` for ranked lists.
+    among them, with 0. `unjudged` counts queries of the run without judgements, `unscorable` lists queries without a
+    relevant document, `left_out` queries that our own run did not answer, `duplicates` counts documents dropped as
+    repeats. `ties` is `trec`, `id`, or `given` for ranked lists.
     """
 
     measures: tuple[Measure, ...]

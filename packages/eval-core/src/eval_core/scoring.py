@@ -32,7 +32,7 @@ from pathlib import Path
 from eval_core.engine import Engine
 from eval_core.errors import Misuse
 from eval_core.metrics import Measure
-from eval_core.ranked_lines import Answer, answers, is_own, ranks_of
+from eval_core.ranked_lines import answer_of, answers, is_own
 from eval_core.scores import QueryScore, Scores
 from eval_core.source import Listing, Progress, Source, opened
 from eval_core.trec import form, read_qrels
@@ -59,8 +59,7 @@ def evaluate(
             if isinstance(ranking, Mapping):
                 engine.by_score(query, ranking, _rising(query, ranking))
             else:
-                ranks = ranks_of(ranking)
-                engine.by_rank(Answer(query, ranks, len(ranking) - len(ranks)))
+                engine.by_rank(answer_of(query, ranking))
     return engine.result("the run", "the judgements")
 
 
@@ -95,6 +94,7 @@ def score_files(
     ties: str = "trec",
     progress: Progress | None = None,
     processes: int | None = None,
+    ranks: bool = True,
 ) -> Scores:
     """Score a run file against a file of judgements; their forms are told by their content.
 
@@ -104,6 +104,7 @@ def score_files(
 
     Args:
         progress: is told (bytes read, bytes in all) of the run, or of this process's part of it.
+        ranks: whether `Scores.queries` will be asked for the ranks of judged documents; without, less is kept.
 
     Raises:
         Faults: lines that are malformed, with file and line.
@@ -111,19 +112,19 @@ def score_files(
     """
     from eval_core import shared
 
-    judgements = read_qrels(qrels)
-    kind, first = form(run)
-    own = kind == "jsonl" and is_own(first)
-
-    def engine() -> Engine:
-        return Engine(judgements, measures, ties, own=own)
-
-    def take(span: tuple[int, int] | None) -> Engine:
-        if kind == "trec":
-            return _take_trec(run, engine(), span, progress)
-        return _take_lines(run, engine(), span, progress)
-
     with _uncollected():
+        judgements = read_qrels(qrels)
+        kind, first = form(run)
+        own = kind == "jsonl" and is_own(first)
+
+        def engine() -> Engine:
+            return Engine(judgements, measures, ties, own=own, ranks=ranks)
+
+        def take(span: tuple[int, int] | None) -> Engine:
+            if kind == "trec":
+                return _take_trec(run, engine(), span, progress)
+            return _take_lines(run, engine(), span, progress)
+
         done = shared.take(run, kind, take, processes)
         if done is None:
             try:

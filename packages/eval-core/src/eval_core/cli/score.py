@@ -63,7 +63,7 @@ def score(run: Path, qrels: Path, named: tuple[str, ...], per_query: bool, ties:
 
     measures = _measures(named or (DEFAULT,))
     with _progress(run) as progress:
-        scores = score_files(run, qrels, measures, ties, progress)
+        scores = score_files(run, qrels, measures, ties, progress, ranks=False)
     bounds = scores.intervals()
     if form == "json":
         click.echo(_json(scores, bounds, run, qrels, per_query))
@@ -135,7 +135,7 @@ def _json(scores: Scores, bounds: dict[str, Interval], run: Path, qrels: Path, p
     }
     if per_query:
         value["queries"] = {
-            name: dict(zip(names, query.values, strict=True)) for name, query in scores.queries.items()
+            name: dict(zip(names, values, strict=True)) for name, (values, _, _) in scores.found.items()
         }
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
 
@@ -151,8 +151,8 @@ def _csv(scores: Scores, bounds: dict[str, Interval], per_query: bool) -> str:
     for measure in scores.measures:
         rows.writerow(("", measure, scores.mean(measure), *bounds[str(measure)], scores.n))
     if per_query:
-        for name, query in scores.queries.items():
-            for measure, value in zip(scores.measures, query.values, strict=True):
+        for name, (values, _, _) in scores.found.items():
+            for measure, value in zip(scores.measures, values, strict=True):
                 rows.writerow((name, measure, value, "", "", ""))
     return out.getvalue()
 
@@ -165,8 +165,8 @@ def _table(scores: Scores, bounds: dict[str, Interval], per_query: bool) -> str:
     if per_query:
         rows = [("query", *map(str, scores.measures))]
         rows += [
-            (clip(name, 40), *(f"{value:.4f}" for value in query.values))
-            for name, query in scores.queries.items()
+            (clip(name, 40), *(f"{value:.4f}" for value in values))
+            for name, (values, _, _) in scores.found.items()
         ]
         parts += [table(rows, right=range(1, len(rows[0]))), ""]
     means = [("measure", "mean", "95% interval", "n")]
