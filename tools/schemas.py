@@ -23,11 +23,13 @@ from eval_core.publish.models import Publication
 from eval_core.questions.added import Added
 from eval_core.reconstruct.lock import Lock
 from eval_core.report import Report
-from eval_core.score_models import Score
+from eval_core.scoring.models import Score
 from eval_gate.guard import GuardVerdict
 from eval_gate.odds_models import Power, Unchanged
 from eval_gate.policy import Budgets, Floors
+from eval_gate.promotion.models import Promotion, PromotionRecord, Rules
 from eval_gate.proposal import BaselineProposal, Proposal
+from eval_gate.selftest.models import SelfTest
 from eval_gate.verdict import Verdict
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
@@ -58,6 +60,10 @@ MODELS: dict[str, type[BaseModel]] = {
     "guard-v1": GuardVerdict,
     "power-v1": Power,
     "aa-v1": Unchanged,
+    "self-test-v1": SelfTest,
+    "promotion-v1": Promotion,
+    "promotion-record-v1": PromotionRecord,
+    "promotion-rules-v1": Rules,
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from core_support import Done, call
 from scoring_support import put, ranked_lines, trec_qrels, trec_run
 
-from eval_core.score_models import Score
+from eval_core.scoring.models import Score
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 1.0, "a": 0.5}, "stranger": {"a": 1.0}}
 QRELS = {"q2": {"a": 1}, "q1": {"a": 1}, "silent": {"x": 1}, "nothing": {"a": 0}}

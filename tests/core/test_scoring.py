@@ -31,12 +31,12 @@ from scoring_support import (
 )
 
 from eval_core import statistics
-from eval_core import trec_run as reader
 from eval_core.dataset import load
 from eval_core.errors import Misuse
 from eval_core.metrics import parse
 from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
 from eval_core.scoring import Scores, evaluate, score_files
+from eval_core.trec import run as reader
 
 MRR = parse("mrr")
 Case = tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]

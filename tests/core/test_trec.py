@@ -23,10 +23,10 @@ from scoring_support import (
     values,
 )
 
-from eval_core import trec_run as reader
 from eval_core.errors import Faults, Misuse
-from eval_core.source import opened
 from eval_core.trec import read_qrels
+from eval_core.trec import run as reader
+from eval_core.trec.source import opened
 
 QRELS = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
 RUN = {"q1": {"d2": 2.0, "d1": 1.0}, "q2": {"d3": 0.5}}
@@ -448,7 +448,7 @@ def test_a_file_grouped_by_query_is_never_held(tmp_path: Path) -> None:
 
 def test_a_run_shared_among_processes_scores_the_same(tmp_path: Path) -> None:
     """Parts end between queries; every count and rank is the same."""
-    from eval_core import shared
+    from eval_core.scoring import shared
 
     run = {f"q{q}": {f"d{n}": float(n * q % 7) for n in range(20)} for q in range(30)}
     qrels = {f"q{q}": {f"d{q % 20}": 1, "d3": 2} for q in range(3, 40)}
@@ -500,7 +500,7 @@ def test_what_is_unusual_in_a_part_is_told_as_if_it_were_whole(
 
 
 def test_one_query_cannot_be_parted_and_compressed_runs_are_not(tmp_path: Path) -> None:
-    from eval_core import shared
+    from eval_core.scoring import shared
 
     one = trec_run({"q1": {f"d{n}": float(n) for n in range(50)}})
     assert len(shared.parts(put(tmp_path, "one", one), "trec", 4)) == 1

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import math
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,10 +15,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import tomlkit
 from pydantic import model_validator
 
+from eval_core import provenance
 from eval_core.files import digest
-from eval_core.report import Report, write_report
+from eval_core.report import Report, read_report, write_report
 
 # A retriever that does as it is told: answers.json, which no option names, maps a query's text to the ids it returns.
 ADAPTER = """
@@ -108,6 +112,7 @@ class Space:
         self.budgets = root / "policy" / "budgets.toml"
         self.baseline = root / "policy" / "baselines" / "notes.json"
         self.report = root / ".eval" / "reports" / "notes.json"
+        self.sidecar = provenance.sidecar(self.report)
 
     def core(self, *arguments: str | Path) -> Done:
         """Run eval-core here."""
@@ -188,7 +193,8 @@ class Space:
         return self.core("measure", "-q")
 
     def forge(self, path: Path, change: Callable[[Any], object]) -> None:
-        """Change the value of a report and put every digest right again: a sound report of something else."""
+        """Change the value of a report and put every digest right again, those of the provenance beside it too: a sound
+        report of something else."""
         value = json.loads(path.read_text())
         change(value)
         for key in ("task", "system"):
@@ -196,14 +202,82 @@ class Space:
         loose = Loose.model_validate_json(json.dumps(value))
         fields = {name: getattr(loose, name) for name in Report.model_fields if name != "digests"}
         write_report(path, Report.sealed(**fields))
+        if provenance.sidecar(path).exists():
+            provenance.write(path, Report.sealed(**fields))
+
+    def copies(self, arm: str = "notes") -> list[Path]:
+        """The copies of the evidence that an arm's floors cite, oldest first."""
+        return sorted((self.root / "policy" / "evidence" / arm).glob("*.json"), key=lambda path: path.name)
+
+    def cite(self, change: Callable[[Any], object]) -> None:
+        """Change the report that is the baseline, and make the floors, its copy and the baseline agree again."""
+        from eval_gate.floor import evidence
+        from eval_gate.policy import derive_floor
+
+        (copy,) = [path for path in self.copies() if path.read_bytes() == self.baseline.read_bytes()]
+        self.forge(copy, change)
+        self.baseline.write_bytes(copy.read_bytes())
+        document: Any = tomlkit.parse(self.floors.read_text())
+        arm = document["arms"]["notes"]
+        made = evidence(Loose.model_validate_json(copy.read_bytes()), list(arm["metrics"]))
+        for run in arm["evidence"]:
+            if run["run_id"] == copy.stem:
+                run.update(
+                    json.loads(made.model_dump_json(by_alias=True, exclude={"categories"}, exclude_none=True))
+                )
+        for name in arm["metrics"]:
+            worst = min(float(run["values"][name]) for run in arm["evidence"])
+            floor = derive_floor(name, worst, int(arm["n"]), int(arm["margin"]))
+            arm["metrics"][name] = floor.model_dump(exclude_none=True)
+        self.floors.write_text(tomlkit.dumps(document))
+
+    def twin(self, name: str) -> None:
+        """Make another arm that was measured, floored and baselined like `notes`, byte by byte but for its name."""
+        text = self.floors.read_text()
+        arm = text[text.index("[arms.notes]") :].replace("arms.notes", f"arms.{name}")
+        policy = self.root / "policy"
+        for copy in self.copies():
+            known = hashlib.sha256(copy.read_bytes()).hexdigest()
+            other = policy / "evidence" / name / copy.name
+            other.parent.mkdir(exist_ok=True)
+            shutil.copy(copy, other)
+            self.forge(other, lambda report: report.update(arm=name))
+            arm = arm.replace(known, hashlib.sha256(other.read_bytes()).hexdigest())
+            if copy.read_bytes() == self.baseline.read_bytes():
+                shutil.copy(other, self.baseline.with_name(f"{name}.json"))
+        self.floors.write_text(f"{text}\n{arm}")
+        shutil.copy(self.report, self.report.with_name(f"{name}.json"))
+        self.forge(self.report.with_name(f"{name}.json"), lambda report: report.update(arm=name))
+
+    def git(self, *arguments: str) -> str:
+        """Run git here, for one who is nobody; what it prints."""
+        name = ("-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false")
+        done = subprocess.run(
+            ["git", *name, "-c", "protocol.file.allow=always", *arguments],
+            cwd=self.root,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, message: str = "state") -> str:
+        """Commit the workspace, in a repository that is made where there is none; what measuring writes, and what the
+        retriever answers, are ignored."""
+        if not (self.root / ".git").exists():
+            self.git("init", "-q", "-b", "main")
+            (self.root / ".gitignore").write_text(".eval/\n__pycache__/\nanswers.json\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
 
     @staticmethod
-    def unscorable(report: Any) -> None:
-        """Make one row of a report, q04, one that the backend could not be asked."""
+    def unscorable(report: Any, outcome: str = "unscorable") -> None:
+        """Make one row of a report, q04, one that the backend could not be asked, or failed."""
         row = report["rows"][3]
-        row.update(outcome="unscorable", ids=[], metrics={}, detail="needs a filter")
+        row.update(outcome=outcome, ids=[], metrics={}, detail="needs a filter")
         row["judged"][0]["rank"] = None
-        report["health"].update(scored=26, unscorable=1)
+        report["health"].update({"scored": 26, outcome: 1})
         overall = report["summary"]["overall"]
         scored = [row["metrics"] for row in report["rows"] if row["outcome"] == "scored"]
         means = {name: math.fsum(values[name] for values in scored) / 26 for name in overall["metrics"]}
@@ -230,6 +304,11 @@ class Space:
         """All runs as arguments, oldest first."""
         return [word for path in self.runs() for word in ("--evidence", str(path))]
 
+    def restate(self, change: Callable[[Any], object]) -> None:
+        """Change what no digest of the report covers, such as its timing, and write the provenance beside it anew."""
+        self.alter(self.report, change)
+        provenance.write(self.report, read_report(self.report))
+
     def edit(self, path: Path, old: str, new: str) -> None:
         """Replace a text that stands in a file exactly once."""
         text = path.read_text()
@@ -241,6 +320,14 @@ class Space:
         value = json.loads(path.read_text())
         change(value)
         path.write_text(json.dumps(value))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Files are written whole as ever, and not waited for until they are on the disk: half of the time of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 import tomllib
@@ -48,19 +50,27 @@ def baseline_of_another_set(space: Space) -> None:
     space.rewrite_documents(lambda lines: lines[:-1])
     for _ in range(2):
         assert space.measure().code == 0
-    assert space.gate("floor", "notes", "--write", *space.evidence()[-4:]).code == 0
+    assert space.gate("floor", "notes", "--write", "--reason", "r", *space.evidence()[-4:]).code == 0
 
 
 def baseline_of_fewer_queries(space: Space) -> None:
-    """The same task, of which a backend could answer less: whole by its own account."""
-    space.forge(space.baseline, space.unscorable)
+    """The same task, of which a backend could answer less: whole by its own account, and cited by the floors."""
+    space.cite(space.unscorable)
 
 
 def baseline_with_errors(space: Space) -> None:
-    kept = space.report.read_bytes()
-    space.measure({"q03": "broken"})
+    space.cite(lambda report: space.unscorable(report, "errored"))
+
+
+def baseline_of_another_run(space: Space) -> None:
+    assert space.measure().code == 0
     shutil.copy(space.report, space.baseline)
-    space.report.write_bytes(kept)
+
+
+def both(space: Space) -> tuple[Path, Path]:
+    """The copy that is the baseline, and the other."""
+    one, other = space.copies()
+    return (one, other) if one.read_bytes() == space.baseline.read_bytes() else (other, one)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +89,16 @@ def baseline_with_errors(space: Space) -> None:
             lambda space: space.forge(space.baseline, lambda report: report.update(arm="notes2")),
             ["baseline-malformed"],
         ),
+        # An edit that is consistent within the baseline, a report that was not stripped, another run of the same.
+        (
+            lambda space: space.forge(
+                space.baseline, lambda report: report["environment"].update(commit="0")
+            ),
+            ["baseline-differs"],
+        ),
+        (lambda space: shutil.copy(space.runs()[-1], space.baseline), ["baseline-differs"]),
+        (lambda space: space.baseline.write_bytes(space.baseline.read_bytes() + b"\n"), ["baseline-differs"]),
+        (baseline_of_another_run, ["policy-mixed"]),
         (baseline_of_another_set, ["policy-mixed"]),
         (baseline_with_errors, ["baseline-incomplete"]),
         (baseline_of_fewer_queries, ["baseline-incomplete"]),
@@ -90,20 +110,28 @@ def test_a_baseline_that_is_missing_or_of_another_task_is_refused(
     """A4: without the committed baseline there is no drop to speak of, and no pass."""
     attack(space)
     done = space.check()
-    assert (done.code, done.codes) == (1, codes)
+    assert (done.code, done.codes) == (1, codes), done.out
     assert done.verdict["arms"][0]["reasons"][0]["remedy"]
+
+
+def test_any_of_the_cited_runs_may_be_the_baseline(space: Space) -> None:
+    """A4: the control beside the attacks on it: what counts is that its bytes are those of a cited copy."""
+    _, other = both(space)
+    shutil.copy(other, space.baseline)
+    assert space.check().code == 0
 
 
 def test_a_baseline_that_was_never_read_is_a_missing_one(space: Space) -> None:
     """A4: whoever calls the judgement without one is refused, as the script would."""
     from eval_core.report import read_report
-    from eval_gate.judge import judge
-    from eval_gate.policy import Budgets, read_floors
+    from eval_gate.judge import judge, judge_arm
+    from eval_gate.policy import Budget, read_floors
 
     report = read_report(space.report)
-    floors, budgets = read_floors(space.floors), Budgets(schema_="budgets-v1")
-    assert judge(floors, budgets, {"notes": report}, {"notes": report}).exit_code == 0
-    verdict = judge(floors, budgets, {}, {"notes": report})
+    floors = read_floors(space.floors).arms["notes"]
+    assert judge([judge_arm("notes", floors, Budget(), report, report)]).exit_code == 0
+    verdict = judge([judge_arm("notes", floors, Budget(), None, report)])
+    assert verdict.exit_code == 1
     assert [reason.code for reason in verdict.arms[0].reasons] == ["baseline-missing"]
 
 
@@ -163,14 +191,9 @@ def test_floors_of_no_arm_pass_nothing(space: Space, text: str, codes: list[str]
 def test_deleting_the_floors_of_one_arm_is_noticed_by_its_baseline(space: Space) -> None:
     """S5: of two arms the one that regressed is not let through by deleting its table."""
     text = space.floors.read_text()
-    zoo = text[text.index("[arms.notes]") :].replace("arms.notes", "arms.zoo")
-    space.forge(space.report, lambda report: report.update(arm="zoo"))
-    space.report.rename(space.report.with_name("zoo.json"))
-    space.floors.write_text(f"{text}\n{zoo}")
+    space.twin("zoo")
     evidence = space.root / "policy" / "evidence"
-    shutil.copytree(evidence / "notes", evidence / "zoo")
-    assert space.measure().code == 0
-    assert space.gate("baseline", "zoo", "--write").code == 0
+    assert [arm["arm"] for arm in space.check().verdict["arms"]] == ["notes", "zoo"]
     assert space.check().code == 0
     space.floors.write_text(text)
     done = space.check()
@@ -195,7 +218,38 @@ def in_floors(old: str, new: str) -> Callable[[Space], None]:
 
 
 def first_copy(space: Space) -> Path:
-    return sorted((space.root / "policy" / "evidence" / "notes").glob("*.json"))[0]
+    """A copy that is not the baseline: nothing but the floors speaks of it."""
+    return both(space)[1]
+
+
+def a_folder_in_its_place(space: Space) -> None:
+    path = first_copy(space)
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe_in_its_place(space: Space) -> None:
+    path = first_copy(space)
+    path.unlink()
+    os.mkfifo(path)
+
+
+def no_report_that_the_floors_know(space: Space) -> None:
+    """Its bytes are those that floors.toml gives the SHA-256 of, and they are no report."""
+    path = first_copy(space)
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_text('{"schema": "report-v1"}')
+    space.edit(space.floors, known, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def another_value_in_the_copy(space: Space) -> None:
+    """Its digest is put right in floors.toml, and what the floors say of the run is not."""
+    path = first_copy(space)
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    text = path.read_text()
+    path.write_text(text.replace('"mrr": 0.9814814814814815', '"mrr": 0.5', 1))
+    assert path.read_text() != text
+    space.edit(space.floors, known, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def lower_a_value_with_its_floor(space: Space) -> None:
@@ -212,12 +266,23 @@ def lower_a_value_with_its_floor(space: Space) -> None:
         (lambda space: None, None),
         (lower_a_value_with_its_floor, "evidence-differs"),
         (in_floors("digest", 'digest = "0"'), "evidence-differs"),
+        (in_floors("started", 'started = "2026-11-30T00:00:00.000Z"'), "evidence-differs"),
         (in_floors("class", 'class = "elsewhere"'), "evidence-differs"),
+        (in_floors("sha256", f'sha256 = "{"0" * 64}"'), "evidence-differs"),
+        (another_value_in_the_copy, "evidence-differs"),
+        (no_report_that_the_floors_know, "evidence-differs"),
         (lambda space: first_copy(space).unlink(), "evidence-missing"),
         (lambda space: shutil.rmtree(space.root / "policy" / "evidence"), "evidence-missing"),
-        (lambda space: first_copy(space).write_text("{}"), "evidence-malformed"),
-        (lambda space: first_copy(space).write_text("{"), "evidence-malformed"),
-        (lambda space: first_copy(space).write_bytes(b"\xff"), "evidence-malformed"),
+        (lambda space: first_copy(space).write_text("{}"), "evidence-differs"),
+        (lambda space: first_copy(space).write_text("{"), "evidence-differs"),
+        (lambda space: first_copy(space).write_bytes(b"\xff"), "evidence-differs"),
+        (
+            lambda space: first_copy(space).write_bytes(first_copy(space).read_bytes() + b" "),
+            "evidence-differs",
+        ),
+        (lambda space: shutil.copy(space.runs()[0], first_copy(space)), "evidence-differs"),
+        (a_folder_in_its_place, "evidence-malformed"),
+        (a_pipe_in_its_place, "evidence-malformed"),
     ],
 )
 def test_evidence_that_is_not_what_lies_beside_the_floors_carries_none(
@@ -228,6 +293,7 @@ def test_evidence_that_is_not_what_lies_beside_the_floors_carries_none(
     done = space.check()
     assert done.code == (0 if code is None else 1)
     assert code is None or code in done.codes
+    assert all(reason["remedy"] for reason in done.verdict["arms"][0]["reasons"])
 
 
 def drop_a_floor(space: Space) -> None:
@@ -279,7 +345,12 @@ def between(text: str, start: str, end: str) -> str:
     [
         # All measures taken away, and all evidence but one run.
         (lambda text: between(text, '"hit@1" = {max', "[arms.notes.task]"), 1, ["floors-vacuous"]),
-        (lambda text: text[: text.rindex("[[arms.notes.evidence]]")], 1, ["floors-without-evidence"]),
+        # The newer of the two is the baseline, which the floors then know nothing of.
+        (
+            lambda text: text[: text.rindex("[[arms.notes.evidence]]")],
+            1,
+            ["floors-without-evidence", "policy-mixed"],
+        ),
     ],
 )
 def test_floors_that_hold_nothing_are_vacuous(
@@ -300,7 +371,7 @@ def test_a_margin_of_the_whole_set_gates_nothing(space: Space, margin: int, code
 
     One of 27 queries is missed at rank 1, so that a margin of 26 allows all of them to be; a mean reaches 0 with 27.
     """
-    text = space.floors.read_text().replace("margin = 2", f"margin = {margin}")
+    text = space.floors.read_text().replace("margin = 2", f'margin = {margin}\nreason = "r"')
     text = text.replace("max_misses = 3", f"max_misses = {1 + margin}")
     text = text.replace("0.9259259259259259", repr(1 - margin / 27))
     space.floors.write_text(text.replace("0.9074074074074074", repr(26.5 / 27 - margin / 27)))
@@ -327,7 +398,27 @@ def test_a_margin_of_the_whole_set_gates_nothing(space: Space, margin: int, code
         ("mrr = {floor = 0.9074074074074074}", "mrr = {floor = -inf}", "should be a finite number"),
         ("mrr = {floor = 0.9074074074074074}", 'mrr = {floor = "0.9"}', "should be a valid number"),
         ("mrr = {floor = 0.9074074074074074}", "mrr = {max_misses = 3}", "needs floor (it is a mean)"),
-        ("margin = 2", "margin = 3", "with a margin of 3 gives"),
+        ("margin = 2", "margin = 3", "margin = 3 is wider than 2, and no reason says why"),
+        ("margin = 2", 'margin = 3\nreason = ""', "margin = 3 is wider than 2, and no reason says why"),
+        ("margin = 2", 'margin = 3\nreason = "r"', "with a margin of 3 gives"),
+        ('margin_rule = "fixed"', 'margin_rule = "derived"', "flip_rate goes with margin_rule = 'derived'"),
+        (
+            'margin_rule = "fixed"',
+            'margin_rule = "derived"\nflip_rate = 0.5',
+            "margin = 2, and a flip rate of 0.5",
+        ),
+        ('margin_rule = "fixed"', "flip_rate = 0.0", "flip_rate goes with margin_rule = 'derived'"),
+        ('margin_rule = "fixed"', 'margin_rule = "guessed"', "'fixed' or 'derived'"),
+        ("provisional = true", "provisional = true\ntracked = true", "tracked = true takes the arm out"),
+        ('schema = "floors-v1"', 'schema = "floors-v1"\nrequire = ["HEAD"]', "require"),
+        ('schema = "floors-v1"', 'schema = "floors-v1"\nrequired = ["head"]', "did you mean 'require'"),
+        ("sha256 = ", "sha265 = ", "did you mean 'sha256'"),
+        ("sha256 = ", 'sha256 = "0"\nx = ', "sha256"),
+        (
+            "[arms.notes.task]",
+            '[arms.notes.categories."x"]\nn = 28\nmetrics = { "hit@1" = { max_misses = 3 } }\n\n[arms.notes.task]',
+            "not every evidence run has a value for it",
+        ),
         ("margin = 2", "margin = -1", "greater than or equal to 0"),
         ("n = 27", "n = 26", "the evidence with a margin of 2 gives"),
         ("n = 27", "n = 27.0", "should be a valid integer"),
@@ -423,6 +514,12 @@ def test_floors_of_an_older_gate_are_read(space: Space, version: str) -> None:
         ("[arms.notes]\np95_ms = nan", "finite"),
         ("[arms.notes]\np95_ms = inf", "finite"),
         ("[arms.notes]\np95_ms = true", "should be a valid number"),
+        ("[arms.notes]\nmax_net_lost = -1", "greater than or equal to 0"),
+        ("[arms.notes]\nmax_net_lost = 1.5", "should be a valid integer"),
+        ("[arms.notes]\nmax_net_lots = 1", "did you mean 'max_net_lost'"),
+        ("[arms.notes]\nmax_drop_everywhere = -0.1", "greater than or equal to 0"),
+        ("[arms.notes]\nmax_drop_everywhere = 101", "less than or equal to 100"),
+        ("[arms.notes]\nmax_drop_everywhere = nan", "finite"),
         ('[arms.notes.max_drop]\n"recal@10" = 2', "did you mean 'recall@10'"),
         ('[arms.notes.max_drop]\n"recall@10" = -1', "greater than or equal to 0"),
         ('[arms.notes.max_drop]\n"recall@10" = nan', "finite"),

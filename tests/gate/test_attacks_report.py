@@ -146,7 +146,8 @@ def test_a_backend_that_can_be_asked_less_is_not_graded_on_the_rest(space: Space
     space.forge(space.report, space.unscorable)
     done = space.check()
     assert (done.code, done.codes) == (1, ["n-differs"])
-    assert "eval-gate floor notes --write" in done.verdict["arms"][0]["reasons"][0]["remedy"]
+    remedy = done.verdict["arms"][0]["reasons"][0]["remedy"]
+    assert 'eval-gate floor notes --reason "…" --write && eval-gate baseline notes --write' in remedy
     assert done.verdict["arms"][0]["reasons"][0]["message"] == (
         "26 queries were scored, and the floors are for exactly 27; 1 are unscorable, the first, q04: needs a filter"
     )

@@ -20,7 +20,7 @@ def set_latency(space: Space, p95: float, samples: int = 81) -> None:
     def change(report: Any) -> None:
         report["latency"] = {"p50": p95, "p95": p95, "max": p95, "samples": samples}
 
-    space.alter(space.report, change)
+    space.restate(change)
 
 
 def budget(space: Space, text: str) -> None:
@@ -148,7 +148,8 @@ def fifty(gated: Path, make: Callable[[Path], Space], tmp_path_factory: pytest.T
         (root / "answers.json").write_text(json.dumps(answers))
         assert space.core("measure", "-q").code == 0
         shutil.copy(space.report, root / f"{lost}.json")
-    assert space.gate("floor", "notes", "--write", "--margin", "9", *space.evidence()[:4]).code == 0
+    room = ("--margin", "9", "--reason", "room to fall")
+    assert space.gate("floor", "notes", "--write", *room, *space.evidence()[:4]).code == 0
     shutil.copy(root / "0.json", space.report)
     assert space.gate("baseline", "--write").code == 0
     return root
@@ -216,7 +217,7 @@ def test_a_budget_sets_the_drop_of_the_measures_that_it_names(
 )
 def test_a_drop_is_compared_unrounded(before: float, after: float, falls: bool) -> None:
     """A4: 2.0 points are 2.0 points up to the last bits of a double, and no more."""
-    from eval_gate.judge import _drops
+    from eval_gate.grading import drops as _drops
     from eval_gate.policy import Budget
 
     class Stub:
@@ -289,11 +290,25 @@ def test_too_few_samples_say_how_many_repetitions_it_takes(space: Space) -> None
 
 
 def test_a_report_without_latency_meets_no_budget(space: Space) -> None:
-    """A frozen or stripped report can be graded, but not against a budget for a time that it does not hold."""
+    """A frozen or stripped report can be graded where it is named, but not against a budget for a time that it does
+    not hold."""
     shutil.copy(space.baseline, space.report)
-    assert space.check().code == 0
+    space.sidecar.unlink()
+    named = ("--report", f"notes={space.report}")
+    assert space.check(*named).code == 0
     budget(space, "p95_ms = 300")
-    assert space.check().codes == ["latency-not-measurable"]
+    assert space.check(*named).codes == ["latency-not-measurable"]
+
+
+def test_a_committed_copy_in_the_place_of_a_measurement_is_refused(space: Space) -> None:
+    """K3: copying the baseline over the report that should be graded would pass for ever."""
+    assert space.check().code == 0
+    shutil.copy(space.baseline, space.report)
+    assert space.check().codes == ["provenance-subject-differs", "report-stripped"]
+    space.sidecar.unlink()
+    done = space.check()
+    assert (done.code, done.codes) == (1, ["report-stripped"])
+    assert "eval-core measure notes" in done.verdict["arms"][0]["reasons"][0]["remedy"]
 
 
 def test_an_arm_without_a_budget_may_take_its_time(space: Space) -> None:

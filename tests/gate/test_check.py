@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
     """Its cut-offs were others: the floor is breached all the same, and nothing can be named."""
     text = (space.root / "eval.toml").read_text()
     assert space.gate("floor", "--write", "--metric", "hit@5", "--reason", "r").code == 0
+    known = hashlib.sha256(space.baseline.read_bytes()).hexdigest()
     (space.root / "eval.toml").write_text(text.replace('"jsonl"', '"jsonl"\ncutoffs = [1, 10]'))
     assert space.measure().code == 0
     space.baseline.write_bytes(space.report.read_bytes())
@@ -65,6 +67,7 @@ def test_a_baseline_without_the_measure_tells_no_losses(space: Space) -> None:
     other = json.loads(space.baseline.read_bytes())["run_id"]
     # Another floors file than the policy's own: its evidence has no copies to be held against.
     elsewhere = space.root / "floors.toml"
+    floors = floors.replace(known, hashlib.sha256(space.baseline.read_bytes()).hexdigest())
     elsewhere.write_text(floors.replace(runs[-1], f'run_id = "{other}"'))
     space.budgets.write_text('schema = "budgets-v1"\n[arms.notes.max_drop]\n"recall@10" = 100\n')
     for lost, code, codes in ((2, 0, []), (3, 1, ["floor-breached"])):

@@ -114,6 +114,22 @@ def test_an_arm_that_drifts_is_gated_within_its_band(
         assert (done.code, done.codes) == (1 if expected else 0, expected)
 
 
+def test_a_pinned_arm_is_let_drift_with_a_reason(vault: Space) -> None:
+    """K5: it loosens what is held; an arm that drifts already stays so, and needs none."""
+    gate(vault)
+    before = vault.floors.read_bytes()
+    done = vault.gate("floor", "--drifts", "0.1", "--write")
+    assert (done.code, "its corpus would be pinned no longer" in done.err) == (1, True)
+    assert '--reason "…"' in done.err
+    assert vault.floors.read_bytes() == before
+    assert vault.gate("floor", "--drifts", "0.1", "--write", "--reason", "it follows a branch").code == 0
+    after = tomllib.loads(vault.floors.read_text())["arms"]["notes"]
+    assert (after["corpus"], after["documents"]) == ("drifts", [36, 44])
+    assert vault.gate("floor", "--write").code == 0
+    assert tomllib.loads(vault.floors.read_text())["arms"]["notes"] == after
+    assert vault.check().code == 0
+
+
 def test_a_judged_document_that_is_gone_leaves_nothing_to_grade(vault: Space) -> None:
     """K5: the judged documents must all be there: measuring them fails, and makes no report."""
     gate(vault, "--drifts", "0.1")

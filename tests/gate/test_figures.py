@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.keys import TASK_PARTS
-from eval_gate.floor import lowest
-from eval_gate.policy import ArmFloors, Evidence, Floor, derive_floor, misses
+from eval_gate.policy import ArmFloors, Evidence, Floor, derive_floor, lowest, misses
 from eval_gate.policy_text import plain, rounded_down
 from eval_gate.unbound import read_plain
 
@@ -157,7 +156,7 @@ def test_what_the_plain_form_prints_is_read_back(
 
 
 def _floors(n: int) -> ArmFloors:
-    run = Evidence(run_id="r1", started="", digest="", class_="ci", values={"hit@1": 1.0})
+    run = Evidence(run_id="r1", started="", digest="", sha256="0" * 64, class_="ci", values={"hit@1": 1.0})
     return ArmFloors(
         n=n,
         margin=1,

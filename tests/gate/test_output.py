@@ -77,24 +77,14 @@ def ungated(space: Space) -> None:
         shutil.copy(space.report, space.report.with_name(f"another-arm-of-ours-{number}.json"))
 
 
-def calling(name: str) -> Callable[[Any], object]:
-    """The change that makes a report one of another arm."""
-    return lambda report: report.update(arm=name)
-
-
 def several(space: Space) -> None:
     """Eleven arms with names and measures as long as usual ones get: most pass, one fails, one is missing."""
-    text = space.floors.read_text()
-    arm = text[text.index("[arms.notes]") :]
+    floors = space.floors.read_text()
+    text = floors
     for number in range(10):
-        name = f"memory-bm25-kind-jsonl-{number}"
-        text += "\n" + arm.replace("arms.notes", f"arms.{name}")
-        evidence = space.root / "policy" / "evidence"
-        shutil.copytree(evidence / "notes", evidence / name)
-        for file in (space.report, space.baseline):
-            path = file.with_name(f"{name}.json")
-            shutil.copy(file, path)
-            space.forge(path, calling(name))
+        space.floors.write_text(floors)
+        space.twin(f"memory-bm25-kind-jsonl-{number}")
+        text += space.floors.read_text().removeprefix(floors)
     space.report.with_name("memory-bm25-kind-jsonl-3.json").unlink()
     space.floors.write_text(text)
     space.measure(space.losing(6))
@@ -206,7 +196,7 @@ def test_what_others_wrote_cannot_steer_a_terminal(space: Space, place: str) -> 
         space.forge(
             space.report, lambda report: report["system"]["parts"]["options"].update({HOSTILE: HOSTILE})
         )
-        code = 0
+        code = 1  # eval.toml has no such option
     else:
         number = 0 if place == "query" else 1
 

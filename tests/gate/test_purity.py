@@ -133,16 +133,25 @@ OURS = {
     "eval_core.keys",
     "eval_core.metrics",
     "eval_core.models",
+    "eval_core.provenance",
+    "eval_core.provenance.configured",
     "eval_core.report",
     "eval_core.report_check",
     "eval_gate",
     "eval_gate.changes",
     "eval_gate.cli",
     "eval_gate.cli.check",
+    "eval_gate.comparable",
     "eval_gate.evidence",
+    "eval_gate.grading",
     "eval_gate.judge",
+    "eval_gate.origin",
     "eval_gate.policy",
+    "eval_gate.promotion",
+    "eval_gate.promotion.state",
     "eval_gate.render",
+    "eval_gate.render.table",
+    "eval_gate.render.words",
     "eval_gate.verdict",
 }
 THIRD_PARTY = {
@@ -167,6 +176,41 @@ def test_a_check_loads_little(space: Space) -> None:
     assert tops - THIRD_PARTY - sys.stdlib_module_names == set()
     heavy = {"asyncio", "concurrent", "http", "multiprocessing", "sqlite3", "ssl", "unittest", "xml"}
     assert heavy & tops == set()
+
+
+@pytest.mark.parametrize("state", ["pass", "fail", "refused"])
+def test_statistics_are_loaded_where_there_is_a_loss_to_weigh(space: Space, state: str) -> None:
+    """K3: a pass, and a refusal, need none; the random rankings of floors are never on the gate's path."""
+    if state == "fail":
+        assert space.measure(space.losing(5)).code == 0
+    elif state == "refused":
+        space.report.write_text("{")
+    _, output, loaded = sealed(space, "check")
+    assert state == "pass" or state.upper() in output
+    assert ("eval_core.statistics" in loaded) is (state == "fail")
+    assert loaded & {"eval_gate.chance", "eval_gate.odds", "eval_gate.floor", "eval_gate.bar", "random"} <= {
+        "random"
+    }
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_the_commit_checked_out_is_read_without_git(space: Space, required: bool) -> None:
+    """K3: asking for HEAD opens files of .git and starts nothing, with no git on the path."""
+    space.commit()
+    assert space.measure().code == 0
+    done, output, loaded = sealed(space, "check", *(["--require", "head"] if required else []))
+    assert done == 0, output
+    assert ("eval_gate.head" in loaded) is required
+
+
+def test_a_target_is_the_one_thing_that_starts_a_process(space: Space) -> None:
+    """K3: told so in the help, and sealed it ends: the bar's own diff is for where git is."""
+    space.commit()
+    assert space.measure().code == 0
+    assert sealed(space, "check")[0] == 0
+    done, output, _ = sealed(space, "check", "--target", "HEAD")
+    assert done in (3, 99), output
+    assert "(starts git)" in " ".join(space.gate("check", "--help").out.split())
 
 
 def test_nothing_looks_for_plugins(space: Space) -> None:

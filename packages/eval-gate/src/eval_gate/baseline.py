@@ -7,9 +7,12 @@ from pathlib import Path
 
 from eval_core.errors import Refused
 from eval_core.report import Report, read_report
+from eval_gate.comparable import is_evidence
+from eval_gate.evidence import uncited
 from eval_gate.floor import evidence
-from eval_gate.judge import headline, is_evidence, judge_arm
-from eval_gate.policy import ArmFloors, Budget
+from eval_gate.grading import headline
+from eval_gate.judge import judge_arm
+from eval_gate.policy import EVIDENCE, ArmFloors, Budget
 from eval_gate.proposal import BaselineChange
 
 
@@ -36,6 +39,22 @@ def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
             remedy=f"Move both in one commit:  eval-gate floor {report.arm} --write && "
             f"eval-gate baseline {report.arm} --write",
         )
+
+
+def cited(policy: Path, report: Report, floors: ArmFloors) -> Report:
+    """The copy of the evidence that becomes the baseline in a report's place: its own, or that of an equal run.
+
+    Raises:
+        Refused: no copy of it is there, or it is not what the floors stand on.
+    """
+    own = [run for run in floors.evidence if run.run_id == report.run_id]
+    equal = [run for run in floors.evidence if run.digest == report.digests.quality]
+    run = (own or equal)[0]
+    path = policy / EVIDENCE / report.arm / f"{run.run_id}.json"
+    broken = [reason for reason in uncited(policy, report.arm, floors) if str(path) in reason.message]
+    if broken:
+        raise Refused(broken[0].message, reason=broken[0].code, remedy=broken[0].remedy)
+    return read_report(path, report.arm)
 
 
 def change(report: Report, path: Path) -> BaselineChange:

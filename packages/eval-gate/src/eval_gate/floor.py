@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from eval_core import metrics
 from eval_core.errors import Misuse, Refused, did_you_mean
 from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, differences
-from eval_core.report import Report
-from eval_gate.judge import headline
-from eval_gate.policy import SETTLED_RUNS, ArmFloors, Evidence, Floor, derive_floor
-
-#: Misses between the worst evidence and the floor, until enough runs exist to measure how much they differ.
-MARGIN = 2
+from eval_core.report import Report, Slice, dump
+from eval_gate.grading import headline
+from eval_gate.policy import (
+    CATEGORY_QUERIES,
+    MARGIN,
+    SETTLED_RUNS,
+    TOLERANCE,
+    ArmFloors,
+    Budget,
+    CategoryFloors,
+    Evidence,
+    Floor,
+    ToldOdds,
+    derive_floor,
+    derived_margin,
+    lowest,
+)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -78,6 +91,12 @@ def unfit(report: Report) -> Problem | None:
         return Problem(
             "scored no query", "evidence-errored", "Give the set queries that the backend can answer."
         )
+    if report.environment.dirty:
+        return Problem(
+            "was measured on a tree with uncommitted changes, so no commit says what was measured",
+            "evidence-dirty",
+            f"Commit what was changed, then measure again:  eval-core measure {report.arm}",
+        )
     if report.resumed:
         return Problem(
             "was resumed after an interruption, so it is no evidence",
@@ -121,76 +140,175 @@ def unlike(report: Report, newest: Report, drifts: float | None = None) -> Probl
     return None
 
 
-def derive(
-    arm: str,
-    reports: Iterable[Report],
-    *,
-    margin: int = MARGIN,
-    measures: Sequence[str] = (),
-    drifts: float | None = None,
-    previous: ArmFloors | None = None,
-    reason: str | None = None,
-) -> ArmFloors:
-    """Derive an arm's floors from measured runs.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks of the floors of an arm, beyond the evidence.
 
-    Args:
-        arm: its name.
-        reports: the runs; every one must be evidence.
-        margin: misses below the worst evidence.
-        measures: what to floor; the set's headline, hit@1, recall at the largest cut-off and mrr where not given.
-        drifts: for a corpus whose sources move, the share by which the number of documents may differ.
-        previous: the floors that stand now; lowering one of them needs a reason.
-        reason: why floors are lowered; kept in the file.
+    `margin` counts misses below the worst evidence; None derives it from how much the runs differ. `measures` are what
+    to floor: the set's headline, hit@1, recall at the largest cut-off and mrr where none is named. `by_category` floors
+    every category of enough queries too. `tracked` takes the arm out of the gate. `drifts` is, for a corpus whose
+    sources move, the share by which the number of documents may differ. `reason` says why the bar is loosened, or why
+    another task is measured now; it is kept in the file. `budget` is what else the gate holds the arm to: the odds that
+    are told with the floors are of both.
+    """
+
+    margin: int | None = MARGIN
+    measures: Sequence[str] = ()
+    by_category: bool = False
+    tracked: bool = False
+    drifts: float | None = None
+    reason: str | None = None
+    budget: Budget = field(default_factory=Budget)
+
+
+def derive(
+    arm: str, reports: Iterable[Report], wish: Wish | None = None, previous: ArmFloors | None = None
+) -> ArmFloors:
+    """Derive an arm's floors from measured runs, every one of which must be evidence.
 
     Raises:
-        Refused: the evidence does not carry a floor, the floor would pass anything, or it is lowered without a reason.
+        Refused: the evidence does not carry a floor, the floor would pass anything, or the bar is loosened, or moved
+            to another task than that of the floors that stand (`previous`), without a reason.
         Misuse: a measure that the reports do not hold.
     """
-    reason = (reason or "").strip() or None
-    found = eligible(arm, reports, drifts)
+    wish = wish or Wish()
+    reason = (wish.reason or "").strip() or None
+    found = eligible(arm, reports, wish.drifts)
     last = found[-1]
-    chosen = tuple(measures) or headline(last)
-    held = last.summary.overall.metrics
-    for name in chosen:
-        metrics.parse(name)
-        if name not in held:
-            raise Misuse(
-                f"{arm}: its reports have no {name}{did_you_mean(name, held)}  (cut-offs: {list(last.cutoffs)})",
-                reason="metric-missing",
-            )
-    n = last.n
-    floors: dict[str, Floor] = {}
-    for name in chosen:
-        worst = min(report.summary.overall.metrics[name] for report in found)
-        floor = derive_floor(name, worst, n, margin)
-        if (floor.max_misses is not None and floor.max_misses >= n) or (
-            floor.floor is not None and floor.floor <= 0
-        ):
-            raise Refused(
-                f"{arm}: {name} is {worst:.4f} at n = {n}, and a margin of {margin} misses leaves nothing to gate on",
-                reason="floor-vacuous",
-                remedy="Floor other measures with --metric, or improve the retriever first.",
-            )
-        floors[name] = floor
+    chosen = _chosen(arm, last, wish.measures)
+    flip_rate = None if wish.margin is not None else _flip_rate(found, chosen)
+    margin = wish.margin if wish.margin is not None else derived_margin(last.n, flip_rate or 0.0)
+    floors = _floors(arm, chosen, [run.summary.overall for run in found], margin, flip_rate)
+    categories: dict[str, CategoryFloors] = {}
+    if wish.by_category:
+        for name, part in last.summary.categories.items():
+            if part.n >= CATEGORY_QUERIES:
+                slices = [run.summary.categories[name] for run in found]
+                made_of = _floors(f"{arm}[{name}]", chosen, slices, margin, flip_rate)
+                categories[name] = CategoryFloors(n=part.n, metrics=made_of)
     made = ArmFloors(
-        n=n,
+        n=last.n,
         margin=margin,
+        margin_rule="fixed" if flip_rate is None else "derived",
+        flip_rate=flip_rate,
         provisional=len(found) < SETTLED_RUNS,
-        corpus="pinned" if drifts is None else "drifts",
-        documents=None if drifts is None else band(last.dataset.documents, drifts),
-        reason=reason or _kept_reason(previous, floors, n),
+        tracked=wish.tracked,
+        corpus="pinned" if wish.drifts is None else "drifts",
+        documents=None if wish.drifts is None else band(last.dataset.documents, wish.drifts),
         task=last.task.parts,
         metrics=floors,
-        evidence=tuple(evidence(report, chosen) for report in found),
+        categories=categories,
+        evidence=tuple(evidence(report, chosen, categories) for report in found),
     )
-    _not_lowered(arm, made, previous, reason)
+    _not_by_chance(arm, last, made)
+    told_odds = _odds(last, made, wish.budget)
+    made = made.model_copy(update={"reason": reason or _kept_reason(previous, made), "odds": told_odds})
+    _not_loosened(arm, made, previous, reason)
     return made
 
 
-def _kept_reason(previous: ArmFloors | None, floors: Mapping[str, Floor], n: int) -> str | None:
-    """A lowered floor keeps its reason for as long as it stands; one that is raised needs none."""
-    same = previous is not None and (previous.metrics, previous.n) == (floors, n)
-    return previous.reason if previous is not None and same else None
+def _chosen(arm: str, report: Report, measures: Sequence[str]) -> tuple[str, ...]:
+    held = report.summary.overall.metrics
+    for name in measures:
+        metrics.parse(name)
+        if name not in held:
+            raise Misuse(
+                f"{arm}: its reports have no {name}{did_you_mean(name, held)}  (cut-offs: {list(report.cutoffs)})",
+                reason="metric-missing",
+            )
+    return tuple(measures) or headline(report)
+
+
+def _floors(
+    where: str, chosen: Iterable[str], runs: Sequence[Slice], margin: int, flip_rate: float | None
+) -> dict[str, Floor]:
+    """A floor for each measure, below the worst of the runs; refused where it would pass anything."""
+    floors: dict[str, Floor] = {}
+    n = runs[-1].n
+    for name in chosen:
+        worst = min(run.metrics[name] for run in runs)
+        floors[name] = floor = derive_floor(name, worst, n, margin)
+        if lowest(floor, n) <= 0:
+            derived = flip_rate is not None
+            source = f" (derived from a flip rate of at most {flip_rate:.3f})" if derived else ""
+            raise Refused(
+                f"{where}: {name} is {worst:.4f} at n = {n}, and a margin of {margin} misses{source} leaves nothing "
+                "to gate on",
+                reason="floor-vacuous",
+                remedy="Measure more runs, or take a fixed margin: --margin 2."
+                if derived
+                else "Floor other measures with --metric, or improve the retriever first.",
+            )
+    return floors
+
+
+def _odds(report: Report, made: ArmFloors, budget: Budget) -> ToldOdds | None:
+    """What the floors will catch, and how often they will cry wolf at the rate of flips that is known or supposed."""
+    from eval_gate.odds import FLIP_RATE, of_report, told
+
+    rate = FLIP_RATE if made.flip_rate is None else made.flip_rate
+    try:
+        return told(of_report(report, made, budget, flip_rate=rate))
+    except ValueError:  # a budget on a measure that the report does not hold: the gate will say so
+        return None
+
+
+def _not_by_chance(arm: str, report: Report, made: ArmFloors) -> None:
+    """Refuse floors that a random ranking would reach."""
+    from eval_gate.chance import reached
+
+    slices: list[tuple[str, str | None, Mapping[str, Floor], int]] = [(arm, None, made.metrics, made.n)]
+    slices += [(f"{arm}[{name}]", name, part.metrics, part.n) for name, part in made.categories.items()]
+    for where, category, floors, n in slices:
+        by_chance = reached(report, floors, category)
+        if not by_chance:
+            continue
+        name, others = by_chance[0], [name for name in made.metrics if name not in by_chance]
+        options = " ".join(f"--metric {name}" for name in others)
+        raise Refused(
+            f"{where}: the floor of {', '.join(by_chance)} would hold nothing: {lowest(floors[name], n):.4f} of {name} "
+            f"is what a random ranking of the {report.dataset.documents} documents reaches too",
+            reason="floor-vacuous",
+            remedy=f"Floor the others:  eval-gate floor {arm} {options}"
+            if others
+            else "Floor a measure at a smaller k with --metric, or improve the retriever first.",
+        )
+
+
+def _flip_rate(runs: Sequence[Report], measures: Iterable[str]) -> float:
+    """The upper bound of the rate at which a query's value changes between runs of the same thing, of the measure that
+    changes most. Flips cluster by query, so it is optimistic."""
+    from eval_core.statistics import flip_rate_upper
+
+    tables = [{row.id: row.metrics for row in run.rows if row.outcome == "scored"} for run in runs]
+    most = max(len(flips(tables, name)) for name in measures)
+    return flip_rate_upper(most, runs[-1].n * (len(runs) - 1))
+
+
+def flips(tables: Sequence[Mapping[str, Mapping[str, float]]], measure: str) -> list[str]:
+    """The queries whose value of a measure is not what it was in the run before, once for each time.
+
+    `tables` hold a run each, oldest first: by query, the values of its measures.
+    """
+    return [
+        query
+        for before, after in pairwise(tables)
+        for query, values in after.items()
+        if query in before and abs(values[measure] - before[query][measure]) > TOLERANCE
+    ]
+
+
+def _kept_reason(previous: ArmFloors | None, made: ArmFloors) -> str | None:
+    """A reason is kept for as long as the bar that it explains stands; a bar that is raised needs none."""
+    if previous is None:
+        return None
+    same = (previous.metrics, previous.n, previous.margin, previous.tracked) == (
+        made.metrics,
+        made.n,
+        made.margin,
+        made.tracked,
+    )
+    return previous.reason if same else None
 
 
 def band(documents: int, share: float) -> tuple[int, int]:
@@ -199,37 +317,69 @@ def band(documents: int, share: float) -> tuple[int, int]:
     return max(1, documents - room), documents + room
 
 
-def evidence(report: Report, measures: Iterable[str]) -> Evidence:
+def evidence(report: Report, measures: Iterable[str], categories: Iterable[str] = ()) -> Evidence:
+    """What floors say of a run that they stand on."""
+    chosen = tuple(measures)
+    parts = report.summary.categories
     return Evidence(
         run_id=report.run_id,
         started=report.environment.started,
         digest=report.digests.quality,
+        sha256=hashlib.sha256(dump(report.stripped())).hexdigest(),
         commit=report.environment.commit,
         class_=report.environment.class_,
-        values={name: report.summary.overall.metrics[name] for name in measures},
+        values={name: report.summary.overall.metrics[name] for name in chosen},
+        categories={
+            category: {name: parts[category].metrics[name] for name in chosen} for category in categories
+        },
     )
 
 
-def _not_lowered(arm: str, made: ArmFloors, previous: ArmFloors | None, reason: str | None) -> None:
+def _not_loosened(arm: str, made: ArmFloors, previous: ArmFloors | None, reason: str | None) -> None:
+    """A bar is loosened, or moved to another task, only with a reason."""
+    if made.reason is None and made.tracked:
+        raise _unreasoned(arm, "it would be tracked only, and no longer gate")
+    if made.reason is None and made.margin_rule == "fixed" and made.margin > MARGIN:
+        raise _unreasoned(arm, f"a margin of {made.margin} misses is wider than {MARGIN}")
     if previous is None or reason:
         return
-    for name, old in previous.metrics.items():
-        new = made.metrics.get(name)
+    if made.corpus == "drifts" != previous.corpus:
+        raise _unreasoned(arm, "its corpus would be pinned no longer")
+    exempt = {"cutoffs", "corpus"} if made.corpus == "drifts" == previous.corpus else {"cutoffs"}
+    parts = [d.part for d in differences(previous.task, made.task) if d.part not in exempt]
+    if parts:
+        raise Refused(
+            f"{arm}: another task is measured now than the floors are for ({', '.join(parts)} differ)",
+            reason="moved-without-reason",
+            remedy='If the change is meant, say what it was: --reason "…". It is kept in the file.',
+        )
+    _not_lowered(arm, made.metrics, made.n, previous.metrics, previous.n)
+    for name, category in previous.categories.items():
+        now = made.categories.get(name)
+        if now is None:
+            raise _unreasoned(f"{arm}[{name}]", "the floors of the category would be dropped")
+        _not_lowered(f"{arm}[{name}]", now.metrics, now.n, category.metrics, category.n)
+
+
+def _not_lowered(
+    where: str, made: Mapping[str, Floor], n: int, previous: Mapping[str, Floor], before_n: int
+) -> None:
+    for name, old in previous.items():
+        new = made.get(name)
         if new is None:
             raise Refused(
-                f"{arm}: the floor of {name} would be dropped",
+                f"{where}: the floor of {name} would be dropped",
                 reason="lowered-without-reason",
                 remedy=f'Keep it with --metric "{name}", or say why with --reason "…".',
             )
-        before, after = lowest(old, previous.n), lowest(new, made.n)
-        if after < before - 1e-9:
-            raise Refused(
-                f"{arm}: the floor of {name} would fall from {before:.4f} to {after:.4f}",
-                reason="lowered-without-reason",
-                remedy='If the loss is meant, say why: --reason "…". It is kept in the file.',
-            )
+        before, after = lowest(old, before_n), lowest(new, n)
+        if after < before - TOLERANCE:
+            raise _unreasoned(where, f"the floor of {name} would fall from {before:.4f} to {after:.4f}")
 
 
-def lowest(floor: Floor, n: int) -> float:
-    """The lowest mean that passes."""
-    return (n - floor.max_misses) / n if floor.max_misses is not None else floor.floor or 0.0
+def _unreasoned(where: str, what: str) -> Refused:
+    return Refused(
+        f"{where}: {what}",
+        reason="lowered-without-reason",
+        remedy='If that is meant, say why: --reason "…". It is kept in the file.',
+    )

@@ -28,8 +28,26 @@ DEFAULT_MAX_DROP: Mapping[str, float] = {"recall@10": 2.0}
 #: Samples below which no bound on the 95th percentile holds at 95% confidence: 0.95^59 < 0.05.
 LATENCY_SAMPLES = 59
 
+#: Misses between the worst evidence and the floor, until enough runs exist to measure how much they differ.
+MARGIN = 2
+
+#: The share of unchanged runs that a derived margin may fail.
+FALSE_ALARM = 0.01
+
 #: Runs below which a margin is a convention and not a measurement.
 SETTLED_RUNS = 10
+
+#: Queries below which a category is told and not floored: one query would be more than five points.
+CATEGORY_QUERIES = 20
+
+#: What a policy may ask of every report beyond its own digests, and what it means.
+REQUIREMENTS: Mapping[str, str] = {
+    "head": "it was measured at the commit that is checked out",
+    "clean": "it was measured on a tree without uncommitted changes",
+    "class": "it was measured in the class of environment of the evidence",
+    "provenance": "its provenance sidecar is there and fits it, and eval.toml",
+    "every-arm": "no arm has a report and no floors",
+}
 
 #: More queries than any set has; beyond it arithmetic on a mistyped number would overflow.
 MOST_QUERIES = 10**9
@@ -55,12 +73,53 @@ class Floor(Closed):
 class Evidence(Closed):
     """A measured run that a floor stands on."""
 
-    run_id: str
+    run_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
     started: str
     digest: str = Field(description="The report's quality digest.")
+    sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="Of the bytes of its copy, policy/evidence/ARM/RUN_ID.json."
+    )
     commit: str | None = None
     class_: str = Field(alias="class")
     values: dict[str, float]
+    categories: dict[str, dict[str, float]] = Field(
+        default={}, description="Values of the floored measures in the floored categories."
+    )
+
+
+class CategoryFloors(Closed):
+    """The floors of one category of queries."""
+
+    n: int = Field(ge=1, description="Queries of the category that must be scored, exactly.")
+    metrics: dict[str, Floor]
+
+
+class ToldOdds(Closed):
+    """What the floors catch and how often they cry wolf, as computed when they were written. Told, never graded."""
+
+    flip_rate: Annotated[float, Field(ge=0, le=1)]
+    false_alarm: Annotated[float, Field(ge=0, le=1)]
+    detects_10_points: Annotated[float, Field(ge=0, le=1)]
+
+    def __str__(self) -> str:
+        return sentence(10, self.detects_10_points, self.false_alarm, self.flip_rate)
+
+
+def sentence(points: int, detected: float, false_alarm: float, flip_rate: float) -> str:
+    """`Detects a 10-point loss in 44% of cases; false alarm 0.2% where 1% of queries flip.`"""
+    return (
+        f"Detects a {points}-point loss in {percent(detected)} of cases; false alarm {percent(false_alarm)} "
+        f"where {percent(flip_rate)} of queries flip."
+    )
+
+
+def percent(share: float) -> str:
+    """A probability as a person reads it: never a plain 0% or 100% that it is not."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    if 0.995 <= share < 1:
+        return ">99%"
+    return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
 
 
 class ArmFloors(Closed):
@@ -68,16 +127,27 @@ class ArmFloors(Closed):
 
     n: int = Field(ge=1, description="Queries that must be scored, exactly.")
     margin: int = Field(ge=0, description="Misses between the worst evidence and the floor.")
+    margin_rule: Literal["fixed", "derived"] = Field(
+        default="fixed", description="derived: the smallest that the flip rate fails at most 1 time in 100."
+    )
+    flip_rate: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="With margin_rule = 'derived': the upper bound of the flip rate."
+    )
     provisional: bool = Field(
         description="Whether the margin is a convention, not yet backed by enough runs."
     )
+    tracked: bool = Field(default=False, description="Graded and told; it never fails the gate.")
     corpus: Literal["pinned", "drifts"] = "pinned"
     documents: Annotated[tuple[int, ...], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="With corpus = 'drifts': fewest and most documents."
     )
-    reason: str | None = Field(default=None, description="Why it was lowered.")
+    reason: str | None = Field(
+        default=None, description="Why it was lowered, loosened, tracked or moved to another task."
+    )
+    odds: ToldOdds | None = None
     task: dict[str, JsonValue] = Field(description="The parts of the task key that a report must have.")
     metrics: dict[str, Floor]
+    categories: dict[str, CategoryFloors] = Field(default={})
     evidence: tuple[Evidence, ...]
 
     @model_validator(mode="after")
@@ -87,6 +157,8 @@ class ArmFloors(Closed):
             raise ValueError(f"task.{missing[0]} is missing; write floors with  eval-gate floor")
         if (self.corpus == "drifts") != (self.documents is not None):
             raise ValueError("documents = [fewest, most] goes with corpus = 'drifts', and with nothing else")
+        if (self.margin_rule == "derived") != (self.flip_rate is not None):
+            raise ValueError("flip_rate goes with margin_rule = 'derived', and with nothing else")
         return self
 
 
@@ -96,6 +168,9 @@ class Floors(Closed):
     schema_: Literal["floors-v1"] = Field(alias="schema")
     min_gate: str | None = Field(
         default=None, pattern=r"^[0-9]+(\.[0-9]+)*$", description="An older gate exits 2."
+    )
+    require: tuple[Literal["head", "clean", "class", "provenance", "every-arm"], ...] = Field(
+        default=(), description="What every report must show beyond its own digests."
     )
     arms: dict[str, ArmFloors] = Field(default={})
 
@@ -109,6 +184,14 @@ class Budget(Closed):
     max_drop: dict[str, Annotated[float, Field(ge=0, le=100)]] | None = Field(
         default=None,
         description="Largest drop of a measure against the baseline, in points; recall@10 by 2.0.",
+    )
+    max_drop_everywhere: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        default=None,
+        description="Largest drop of every measure, overall and in each category, in points.",
+    )
+    max_net_lost: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Most queries lost of the headline measure, those gained taken off; the floors' margin.",
     )
 
 
@@ -191,17 +274,47 @@ def _version(text: str) -> tuple[int, ...]:
 def _arm_faults(arm: ArmFloors) -> list[str]:
     if arm.n > MOST_QUERIES or arm.margin > MOST_QUERIES:
         return [f"n and margin should be at most {MOST_QUERIES:,}"]
+    faults = _setting_faults(arm)
+    if len({evidence.class_ for evidence in arm.evidence}) > 1:
+        faults.append("evidence: the runs are of more than one class")
+    faults += _floor_faults(arm.metrics, [run.values for run in arm.evidence], arm.n, arm.margin)
+    for name, category in arm.categories.items():
+        values = [run.categories.get(name, {}) for run in arm.evidence]
+        found = _floor_faults(category.metrics, values, category.n, arm.margin)
+        if category.n > arm.n:
+            found.append(f"n is {category.n}, and the arm has {arm.n} queries")
+        faults += [f'categories."{name}".{fault}' for fault in found]
+    for name in sorted({name for run in arm.evidence for name in run.categories} - arm.categories.keys()):
+        faults.append(f'categories."{name}" has evidence and no floor; restore it from git')
+    return faults
+
+
+def _setting_faults(arm: ArmFloors) -> list[str]:
+    """Settings that the others do not give, or that would loosen the bar without a word why."""
     faults = []
     if arm.provisional != (len(arm.evidence) < SETTLED_RUNS):
         faults.append(
             f"provisional = {str(arm.provisional).lower()}, and there are {len(arm.evidence)} evidence runs"
         )
-    if len({evidence.class_ for evidence in arm.evidence}) > 1:
-        faults.append("evidence: the runs are of more than one class")
-    held = {name for evidence in arm.evidence for name in evidence.values} if arm.metrics else set()
-    for name in sorted(held - arm.metrics.keys()):
+    if arm.flip_rate is not None and (derived := derived_margin(arm.n, arm.flip_rate)) != arm.margin:
+        faults.append(f"margin = {arm.margin}, and a flip rate of {arm.flip_rate!r} gives {derived}")
+    said = bool((arm.reason or "").strip())
+    if not said and arm.margin_rule == "fixed" and arm.margin > MARGIN:
+        faults.append(f"margin = {arm.margin} is wider than {MARGIN}, and no reason says why")
+    if not said and arm.tracked:
+        faults.append("tracked = true takes the arm out of the gate, and no reason says why")
+    return faults
+
+
+def _floor_faults(
+    floors: Mapping[str, Floor], runs: list[dict[str, float]], n: int, margin: int
+) -> list[str]:
+    """What is wrong with floors by measure, given the values of the runs that they stand on."""
+    faults = []
+    held = {name for values in runs for name in values} if floors else set()
+    for name in sorted(held - floors.keys()):
         faults.append(f'metrics: "{name}" has evidence and no floor; floors are written by  eval-gate floor')
-    for name, floor in arm.metrics.items():
+    for name, floor in floors.items():
         try:
             binary = metrics.is_binary(name)
         except EvalError as error:
@@ -211,21 +324,39 @@ def _arm_faults(arm: ArmFloors) -> list[str]:
             form = "max_misses (it is 0 or 1 a query)" if binary else "floor (it is a mean)"
             faults.append(f'metrics."{name}": needs {form}')
             continue
-        values = [evidence.values.get(name) for evidence in arm.evidence]
-        known = [value for value in values if value is not None]
-        if not known or len(known) != len(values):
+        known = [values[name] for values in runs if name in values]
+        if not known or len(known) != len(runs):
             faults.append(f'metrics."{name}": not every evidence run has a value for it')
             continue
         if not all(0 <= value <= 1 for value in known):
             faults.append(f'evidence: a value of "{name}" is not between 0 and 1')
             continue
-        derived = derive_floor(name, min(known), arm.n, arm.margin)
+        derived = derive_floor(name, min(known), n, margin)
         if not _same(floor, derived):
+            aspired = lowest(floor, n) > min(known) + TOLERANCE
             faults.append(
-                f'metrics."{name}" = {_told(floor)}, and the evidence with a margin of {arm.margin} gives '
-                f"{_told(derived)}; restore it, since floors are written by  eval-gate floor  and never by hand"
+                f'metrics."{name}" = {_told(floor)}'
+                f"{', which is above what was measured' if aspired else ''}, and the evidence with a margin of "
+                f"{margin} gives {_told(derived)}; restore it, since floors are written by  eval-gate floor  and "
+                "never by hand"
             )
     return faults
+
+
+def derived_margin(n: int, flip_rate: float, alarm: float = FALSE_ALARM) -> int:
+    """The smallest m with P(Bin(n, flip_rate) > m) of at most `alarm`: what unchanged runs lose almost never."""
+    from eval_core.statistics import binomial_above
+
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if binomial_above(n, flip_rate, middle) <= alarm else (middle + 1, high)
+    return low
+
+
+def lowest(floor: Floor, n: int) -> float:
+    """The lowest mean that passes."""
+    return (n - floor.max_misses) / n if floor.max_misses is not None else floor.floor or 0.0
 
 
 def derive_floor(name: str, worst: float, n: int, margin: int) -> Floor:

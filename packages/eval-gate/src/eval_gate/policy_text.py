@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import eval_gate
 from eval_core.errors import Misuse, Refused
-from eval_gate.floor import lowest
-from eval_gate.policy import ArmFloors
+from eval_gate.policy import ArmFloors, lowest
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -74,13 +73,23 @@ def _odd() -> Misuse:
 def _values(arm: ArmFloors) -> dict[str, Any]:
     """An arm as its tables hold it: settings, then metrics, task and evidence."""
     values: dict[str, Any] = json.loads(arm.model_dump_json(by_alias=True, exclude_none=True))
+    for run in values["evidence"]:
+        _drop_usual(run, categories={})
+    _drop_usual(values, categories={}, tracked=False)
     return {
         **{name: v for name, v in values.items() if name not in _TABLES},
-        **{t: values[t] for t in _TABLES},
+        **{t: values[t] for t in _TABLES if t in values},
     }
 
 
-_TABLES = ("metrics", "task", "evidence")
+_TABLES = ("odds", "metrics", "categories", "task", "evidence")
+
+
+def _drop_usual(table: dict[str, Any], **usual: Any) -> None:
+    """Leave out what a reader would take anyway."""
+    for name, value in usual.items():
+        if table.get(name) == value:
+            del table[name]
 
 
 def _table(values: Mapping[str, Any]) -> Any:

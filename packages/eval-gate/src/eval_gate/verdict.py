@@ -36,6 +36,19 @@ class Graded(Closed):
     max_misses: int | None = None
     baseline: float | None = None
     passed: bool
+    category: str | None = Field(default=None, description="null: over all queries.")
+
+
+class Significance(Closed):
+    """How much of a measure's change against the baseline chance explains. Told, never graded."""
+
+    metric: str
+    difference: float
+    low: float = Field(description="95% interval of the difference, paired bootstrap.")
+    high: float
+    p: float = Field(description="Two-sided: mid-p McNemar for measures of 0 or 1, else sign-flip.")
+    test: str
+    resolvable: bool = Field(description="Whether so many lost queries can be told from chance at this n.")
 
 
 class Moved(Closed):
@@ -73,9 +86,23 @@ class ArmVerdict(Closed):
     system_changes: tuple[Changed, ...] = ()
     lost: tuple[Moved, ...] = ()
     gained: tuple[Moved, ...] = ()
+    significance: Significance | None = Field(default=None, description="Of the first measure that fails.")
     provisional: bool = False
+    tracked: bool = Field(default=False, description="Graded and told; it does not decide.")
     unbound: bool = False
+    odds: str | None = Field(default=None, description="What the floors catch, and how often they cry wolf.")
     warnings: tuple[str, ...] = ()
+
+
+class BarChange(Closed):
+    """One thing that the policy says otherwise than that of the target branch."""
+
+    arm: str | None
+    what: str
+    before: str | None
+    after: str | None
+    looser: bool
+    reason: str | None = None
 
 
 class Verdict(Closed):
@@ -87,3 +114,5 @@ class Verdict(Closed):
     arms: tuple[ArmVerdict, ...]
     reasons: tuple[Reason, ...] = Field(default=(), description="Of the policy as a whole.")
     not_gated: tuple[str, ...] = Field(default=(), description="Arms with a report and no floors.")
+    target: str | None = Field(default=None, description="The revision whose bar this one is held against.")
+    bar: tuple[BarChange, ...] = Field(default=(), description="How the bar differs from the target's.")

@@ -249,7 +249,7 @@ def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The first line of a file that may be gzip, and the table that it is in JSON; an empty one where it is none."""
     import json
 
-    from eval_core.source import opened
+    from eval_core.trec.source import opened
 
     with opened(path, "run") as source:
         line = source.first_line()
@@ -281,7 +281,7 @@ def _outcomes(path: Path) -> dict[str, str]:
     """The outcome of each query of one of our own runs, which was read once and is sound."""
     import json
 
-    from eval_core.source import opened
+    from eval_core.trec.source import opened
 
     with opened(path, "run") as source:
         rows = [json.loads(line) for _, line in source.lines() if line.strip()]

@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from eval_core.metrics import Measure
     from eval_core.scoring import Scores
-    from eval_core.source import Progress
     from eval_core.statistics import Interval
+    from eval_core.trec.source import Progress
 
 DEFAULT = "recall@5,recall@10,mrr,ndcg@10,map"
 

@@ -38,7 +38,7 @@ def baseline(
     """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
     from eval_core.errors import Misuse, did_you_mean
     from eval_core.report import read_report, write_report
-    from eval_gate.baseline import change, check
+    from eval_gate.baseline import change, check, cited
     from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
     from eval_gate.policy_text import budgets_text, present
     from eval_gate.proposal import BaselineProposal
@@ -69,10 +69,14 @@ def baseline(
     before = present(policy / BUDGETS)
     after = budgets_text(before, {} if p95_ms is None else dict.fromkeys(names, p95_ms))
     if write:
+        from eval_core import provenance
         from eval_core.files import write_text
 
         for name, report in found.items():
-            write_report(policy / BASELINES / f"{name}.json", report.stripped())
+            path = policy / BASELINES / f"{name}.json"
+            committed = cited(policy, report, floors.arms[name])
+            write_report(path, committed)
+            provenance.write(path, committed)
         if after != before:
             write_text(policy / BUDGETS, after)
     if form == "json":

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.report import Report
-    from eval_gate.judge import Read
-    from eval_gate.verdict import Verdict
+    from eval_gate.comparable import Read
+    from eval_gate.origin import Origin, Origins
+    from eval_gate.verdict import ArmVerdict, Verdict
 
 _EPILOG = """\b
 Examples:
   eval-gate check                                grade .eval/reports against policy/
   eval-gate check memory-bm25                    one arm
   eval-gate check --format json                  the verdict for machines
+  eval-gate check --format github --output markdown=summary.md --output junit=gate.xml
+                                                 annotations of a job, and two files beside them
+  eval-gate check --require head --require clean only what was measured at this commit, on a clean tree
+  eval-gate check --target origin/main           and how the bar itself differs from that branch's
   eval-gate check --floors evals/thresholds.toml --report unfiltered=ci.json --allow-unbound
                                                  plain floors and another tool's report
 
@@ -44,7 +48,38 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
 @click.option(
     "--allow-unbound", is_flag=True, help="Grade plain floors and reports that nothing ties to a task."
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--require",
+    "required",
+    multiple=True,
+    type=click.Choice(["head", "clean", "class", "provenance", "every-arm"]),
+    help="Ask it of every report, beside what the policy asks. Repeatable.",
+)
+@click.option(
+    "--target", metavar="REV", help="Also tell how the bar differs from that of this commit (starts git)."
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=Path("eval.toml"),
+    show_default=True,
+    help="Reports must be of what it says of their arm; where there is one.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "markdown", "junit", "github"]),
+    default="table",
+    show_default=True,
+    help="Of what is printed; github: annotations of a job. The exit code is the same in all.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[FORMAT=]FILE",
+    help="Also write the verdict to a file, in the format that is printed or another. Repeatable.",
+)
 def check(
     arms: tuple[str, ...],
     policy: Path,
@@ -52,26 +87,49 @@ def check(
     floors_path: Path | None,
     named: tuple[str, ...],
     allow_unbound: bool,
+    required: tuple[str, ...],
+    target: str | None,
+    config: Path,
     form: str,
+    outputs: tuple[str, ...],
 ) -> int:
     """Grade reports against floors, baselines and budgets; exit 1 unless every arm passes."""
     from eval_gate.policy import FLOORS
 
     path = floors_path or policy / FLOORS
     places = _places(named, arms)
+    files = _files(outputs, form)
     if _is_plain(path):
+        if required or target is not None:
+            raise click.UsageError(
+                f"{path}: plain floors bind no report; --require and --target go with bound ones"
+            )
         verdict = _unbound(path, arms, places, reports, allow_unbound)
     else:
         # Naming the policy's own floors by their path is no other floors file.
         own = path.resolve() == (policy / FLOORS).resolve()
-        verdict = _bound(path, policy, arms, places, reports, own=own)
-    if form == "json":
-        click.echo(verdict.model_dump_json(by_alias=True, indent=1))
-    else:
-        from eval_gate.render import terminal
+        verdict = _bound(path, policy, arms, places, reports, required, target, config, own=own)
+    from eval_gate.render import Place, rendered
 
-        click.echo(terminal(verdict))
-    return verdict.exit_code
+    place = Place(config, policy, path, reports, places)
+    click.echo(rendered(form, verdict, place))
+    if not files:
+        return verdict.exit_code
+    from eval_gate.render.files import write
+
+    failed = write(files, verdict, place)
+    for error in failed:
+        click.echo(f"eval-gate: {error}", err=True)
+    return 3 if failed else verdict.exit_code
+
+
+def _files(outputs: tuple[str, ...], form: str) -> dict[Path, str]:
+    """Which file is to be written in which format; nothing that writes is imported where none is."""
+    if not outputs:
+        return {}
+    from eval_gate.render.files import asked
+
+    return asked(outputs, form)
 
 
 def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
@@ -105,38 +163,77 @@ def _selected(
 
 
 def _bound(
-    path: Path, policy: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, *, own: bool
+    path: Path,
+    policy: Path,
+    arms: tuple[str, ...],
+    places: dict[str, Path],
+    reports: Path,
+    required: tuple[str, ...],
+    target: str | None,
+    config: Path,
+    *,
+    own: bool,
 ) -> Verdict:
-    from eval_gate.evidence import uncited
-    from eval_gate.judge import judge
-    from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, read_budgets, read_floors
+    from eval_gate.comparable import Asked
+    from eval_gate.evidence import measured, read_baseline, uncited
+    from eval_gate.judge import judge, judge_arm
+    from eval_gate.origin import Origins
+    from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, Budget, read_budgets, read_floors
+    from eval_gate.promotion.state import mixed
     from eval_gate.verdict import utf8
 
     floors = read_floors(path)
     budgets = read_budgets(policy / BUDGETS, floors)
     names = _selected(list(floors.arms), arms, places, path)
-    found = {name: _read(places.get(name, reports / f"{name}.json"), name) for name in names}
-    baselines = {name: _read(policy / BASELINES / f"{name}.json", name) for name in names}
-    broken = {name: uncited(policy, name, floors.arms[name]) for name in names} if own else {}
-    others = {file.stem for file in reports.glob("*.json")} - floors.arms.keys()
+    require = frozenset((*floors.require, *required))
+    head = None
+    if "head" in require:
+        from eval_gate.head import head as checked_out
+
+        head = checked_out(Path())
+    asked = Asked(require, head, frozenset(places))
+
+    origins = Origins(policy, config, required="provenance" in require)
+
+    def arm(name: str) -> ArmVerdict:
+        # One at a time: of fifty arms no more than one report is held.
+        report, origin = _read(places.get(name, reports / f"{name}.json"), name, origins)
+        return judge_arm(
+            name,
+            floors.arms[name],
+            budgets.arms.get(name, Budget()),
+            read_baseline(policy, name, floors.arms[name]),
+            report,
+            [*(uncited(policy, name, floors.arms[name]) if own else ()), *origin.reasons],
+            asked,
+            origin.notes,
+        )
+
+    parts = mixed(config, policy, floors, budgets) if own and not arms else []
+    others = set(measured(reports)) - floors.arms.keys()
     # An arm that lost its floors has left a baseline or evidence behind.
     traces = {file.stem for file in (policy / BASELINES).glob("*.json")}
     traces |= {folder.parent.name for folder in (policy / EVIDENCE).glob("*/*.json")}
     orphans = sorted(map(utf8, traces - floors.arms.keys())) if own and not arms else []
-    return judge(
-        floors, budgets, baselines, found, names, tuple(sorted(map(utf8, others))), tuple(orphans), broken
-    )
+    verdict = judge(map(arm, names), tuple(sorted(map(utf8, others))), tuple(orphans), asked, parts)
+    if target is None:
+        return verdict
+    from eval_gate.bar import against
+
+    return verdict.model_copy(update={"target": target, "bar": against(policy, target, floors, budgets)})
 
 
-def _read(path: Path, arm: str) -> Read:
+def _read(path: Path, arm: str, origins: Origins) -> tuple[Read, Origin]:
     from eval_core.errors import Refused
-    from eval_core.report import read_report
+    from eval_core.report import parse_report, report_bytes
+    from eval_gate.origin import Origin
 
     try:
-        report: Report = read_report(path, arm)
+        raw = report_bytes(path)
+        report = parse_report(raw, path, arm)
     except Refused as error:
-        return error
-    return report
+        return error, Origin()
+    return report, origins.of(report, raw, path)
 
 
 def _is_plain(path: Path) -> bool:

@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_gate.cli.types import SHARE
+from eval_gate.cli.types import margin as margin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from eval_core.report import Report
+    from eval_gate.policy import ArmFloors
 
 _EPILOG = """\b
 Examples:
   eval-gate floor                               every arm that has a report, as a diff of policy/floors.toml
   eval-gate floor memory-bm25 --write           write it, with the evidence it stands on
+  eval-gate floor memory-bm25 --margin derived  as many misses as the runs' own flips explain
+  eval-gate floor memory-bm25 --by-category     a floor for each category of 20 queries or more too
   eval-gate floor notes --drifts 0.1 --write    a corpus that follows a branch: documents within 10%
   eval-gate floor memory-bm25 --evidence a.json --evidence b.json
   eval-gate floor memory-bm25 --form plain      a plain table, rounded down, for another gate
 
 Evidence is two or more runs of one task and one system. Where --evidence names none, it is every whole run of
-.eval/history/ARM that measured what the newest report did, in the same kind of place.
+.eval/history/ARM that measured what the newest report did, in the same kind of place, on a clean tree.
+
+What an arm's floors say of margin, categories, tracking and drift stays unless an option says otherwise. A bar that is
+loosened, or moved to another task, needs --reason.
 """
 
 
@@ -46,13 +53,18 @@ Evidence is two or more runs of one task and one system. Where --evidence names 
 @click.option("--metric", "measures", multiple=True, metavar="MEASURE", help="What to floor. Repeatable.")
 @click.option(
     "--margin",
-    type=click.IntRange(0, 1000),
-    default=2,
-    show_default=True,
-    help="Misses below the worst evidence.",
+    callback=margin_of,
+    metavar="MISSES|derived",
+    help="Misses below the worst evidence, or derived: from how much the runs differ.  [default: 2]",
+)
+@click.option(
+    "--by-category/--overall", default=None, help="Floor every category of 20 queries or more, too."
+)
+@click.option(
+    "--track/--gate", "tracked", default=None, help="Grade and tell, but never fail; needs --reason."
 )
 @click.option("--drifts", type=SHARE, help="The corpus moves: documents may differ by this share.")
-@click.option("--reason", help="Why a floor is lowered; kept in the file.")
+@click.option("--reason", help="Why the bar is loosened, or another task measured; kept in the file.")
 @click.option("--form", type=click.Choice(["native", "plain"]), default="native", show_default=True)
 @click.option("--write", is_flag=True, help="Write the floors and copies of the evidence.")
 @click.option(
@@ -64,7 +76,9 @@ def floor(
     output: Path,
     evidence: tuple[Path, ...],
     measures: tuple[str, ...],
-    margin: int,
+    margin: int | str | None,
+    by_category: bool | None,
+    tracked: bool | None,
     drifts: float | None,
     reason: str | None,
     form: str,
@@ -73,38 +87,61 @@ def floor(
 ) -> int:
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
     from eval_core.errors import did_you_mean
-    from eval_gate.floor import derive
-    from eval_gate.policy import BASELINES, FLOORS, is_name, read_floors
+    from eval_gate.evidence import measured
+    from eval_gate.floor import Wish, derive
+    from eval_gate.policy import (
+        BASELINES,
+        BUDGETS,
+        FLOORS,
+        MARGIN,
+        Budget,
+        Budgets,
+        Floors,
+        is_name,
+        read_budgets,
+        read_floors,
+    )
     from eval_gate.policy_text import floors_text, plain, present
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
-    measured = tuple(sorted(path.stem for path in (output / "reports").glob("*.json")))
-    names = tuple(dict.fromkeys(arms)) or measured
+    known = measured(output / "reports")
+    names = tuple(dict.fromkeys(arms) or known)
     if not names:
         raise click.UsageError(f"no report in {output / 'reports'}; measure first:  eval-core measure")
     for name in names:
         if not is_name(name):
             raise click.UsageError(
-                f"arm {name!r}: a name is lower-case letters, digits, . _ -{did_you_mean(name, measured)}"
+                f"arm {name!r}: a name is lower-case letters, digits, . _ -{did_you_mean(name, known)}"
             )
     if evidence and len(names) != 1:
         raise click.UsageError("--evidence goes with one arm")
     path = policy / FLOORS
-    previous = read_floors(path).arms if path.exists() and form == "native" else {}
-    runs = {name: _runs(name, output, evidence, drifts) for name in names}
-    made = {
-        name: derive(
-            name,
-            runs[name],
-            margin=margin,
-            measures=measures,
-            drifts=drifts,
-            previous=previous.get(name),
+    bound = read_floors(path) if path.exists() and form == "native" else Floors(schema_="floors-v1")
+    previous = bound.arms
+    has_budgets = form == "native" and (policy / BUDGETS).exists()
+    budgets = read_budgets(policy / BUDGETS, bound) if has_budgets else Budgets(schema_="budgets-v1")
+    runs = {}
+    made = {}
+    for name in names:
+        stands = previous.get(name)
+        if margin is None:
+            derived = stands is not None and stands.margin_rule == "derived"
+            misses = None if derived else stands.margin if stands is not None else MARGIN
+        else:
+            misses = margin if isinstance(margin, int) else None
+        share = drifts if drifts is not None else _drift(stands)
+        runs[name] = _runs(name, output, evidence, share)
+        wish = Wish(
+            margin=misses,
+            measures=measures or (tuple(stands.metrics) if stands is not None else ()),
+            by_category=by_category if by_category is not None else bool(stands and stands.categories),
+            tracked=tracked if tracked is not None else bool(stands and stands.tracked),
+            drifts=share,
             reason=reason,
+            budget=budgets.arms.get(name, Budget()),
         )
-        for name in names
-    }
+        made[name] = derive(name, runs[name], wish, stands)
     if form == "plain":
         click.echo(plain(made), nl=False)
         return 0
@@ -128,6 +165,14 @@ def floor(
                 f"Next: eval-gate baseline {' '.join(bare)} --write    what later reports are compared with"
             )
     return 0
+
+
+def _drift(stands: ArmFloors | None) -> float | None:
+    """The share that the present band of documents lies around its middle; None for a pinned corpus."""
+    if stands is None or stands.documents is None:
+        return None
+    low, high = stands.documents
+    return (high - low) / (high + low)
 
 
 def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | None) -> list[Report]:
@@ -161,10 +206,11 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
 def _newest(arm: str, reports: Path) -> Report:
     from eval_core.errors import Refused, did_you_mean
     from eval_core.report import read_report
+    from eval_gate.evidence import measured
 
     path = reports / f"{arm}.json"
     if not path.exists():
-        known = sorted(other.stem for other in reports.glob("*.json"))
+        known = measured(reports)
         raise Refused(
             f"{path}: no such report{did_you_mean(arm, known)}  (arms with one: {', '.join(known) or 'none'})",
             reason="report-missing",

@@ -20,3 +20,14 @@ class Finite(click.FloatRange):
 
 SHARE = Finite(0, 1)
 POSITIVE = Finite(min=0, min_open=True)
+
+
+def margin(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """Whole misses, or `derived`: a callback of an option."""
+    if value is None or value == "derived":
+        return value
+    if not (value.isascii() and value.isdigit()) or int(value) > 1000:
+        raise click.BadParameter(
+            f"{value!r} is neither a number of misses from 0 to 1000 nor 'derived'", ctx=ctx, param=param
+        )
+    return int(value)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from eval_core.errors import Misuse
-from eval_core.source import Listing, Progress, decoded, opened, shown
+from eval_core.trec.source import Listing, Progress, decoded, opened, shown
 
 BEIR_HEADER = b"query-id\tcorpus-id\tscore"
 

@@ -29,14 +29,14 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from eval_core.engine import Engine
 from eval_core.errors import Misuse
 from eval_core.metrics import Measure
-from eval_core.ranked_lines import answer_of, answers, is_own
-from eval_core.scores import QueryScore, Scores
-from eval_core.source import Listing, Progress, Source, opened
+from eval_core.scoring.engine import Engine
+from eval_core.scoring.scores import QueryScore, Scores
 from eval_core.trec import form, read_qrels
-from eval_core.trec_run import Block, Malformed, Ungrouped, explanation, gathered, grouped
+from eval_core.trec.lists import answer_of, answers, is_own
+from eval_core.trec.run import Block, Malformed, Ungrouped, explanation, gathered, grouped
+from eval_core.trec.source import Listing, Progress, Source, opened
 
 __all__ = ["QueryScore", "Scores", "evaluate", "score_files"]
 
@@ -110,7 +110,7 @@ def score_files(
         Faults: lines that are malformed, with file and line.
         Misuse: a file cannot be read, or there is nothing to score.
     """
-    from eval_core import shared
+    from eval_core.scoring import shared
 
     with _uncollected():
         judgements = read_qrels(qrels)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_core.errors import CouldNot, EvalError
-from eval_core.source import CHUNK, Listing, Source, decoded, opened, shown
+from eval_core.trec.source import CHUNK, Listing, Source, decoded, opened, shown
 
 
 class Ungrouped(Exception):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from eval_core.source import Source, decoded, shown
+from eval_core.trec.source import Source, decoded, shown
 
 #: The schema that the first line of one of our own runs names, and the outcomes of its rows.
 OWN = "run-v1"

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from eval_core.errors import EvalError
-from eval_core.source import is_gzip
-from eval_core.trec_run import Ungrouped
+from eval_core.trec.run import Ungrouped
+from eval_core.trec.source import is_gzip
 
 if TYPE_CHECKING:
-    from eval_core.engine import Engine
+    from eval_core.scoring.engine import Engine
 
 #: Bytes that a process should have to do: starting one and sending what it found takes as long as some 100 kB.
 PART = 4 << 20

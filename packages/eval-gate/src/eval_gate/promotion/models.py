@@ -1,0 +1,286 @@
+"""What a promotion asks for (`policy/promotion.toml`), what it says, and the record that it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from eval_core import metrics
+from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
+from eval_core.files import read_text
+from eval_core.models import Closed, at_line, parse_toml
+from eval_gate.verdict import Reason
+
+#: Names below the policy's folder.
+RULES, RECORDS = "promotion.toml", "promotions"
+
+#: Evidence runs that a promotion stands on at least: one run is a dated measurement with no noise under it.
+FEWEST_RUNS = 2
+
+#: Measures of the retrieval comparison contract, and what they are over the k documents that were asked for.
+CONTRACT: Mapping[str, str] = {
+    "any_relevant_at_k": "share of queries with a relevant document among the k",
+    "avg_precision_at_k": "mean of relevant found / min(relevant, k)",
+    "mean_reciprocal_rank": "mean of 1 / rank of the first relevant document",
+    "missing_ground_truth": "judged paths at which no file stands, a count",
+}
+
+Comparison = Literal["higher", "at-least-equal", "not-higher"]
+_WORDS: Mapping[Comparison, str] = {
+    "higher": "strictly higher",
+    "at-least-equal": "at least equal",
+    "not-higher": "not higher",
+}
+
+
+class Condition(Closed):
+    """One thing that must be shown: a measure held against the incumbent's in every evidence run, or a check."""
+
+    metric: str | None = Field(default=None, description="A measure, such as recall@10 or any_relevant_at_k.")
+    is_: Comparison | None = Field(
+        default=None, alias="is", description="With metric: the candidate's against the incumbent's."
+    )
+    check: Literal["smoke", "stable", "baselined", "every-query"] | None = Field(
+        default=None,
+        description="smoke: the runs show something. stable: all holds in `runs` consecutive runs. baselined: the "
+        "incumbent has floors and a baseline. every-query, always asked: the candidate scores what the incumbent does.",
+    )
+    runs: Annotated[int, Field(ge=FEWEST_RUNS)] | None = Field(
+        default=None, description="With check = 'stable': how many; 2."
+    )
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Condition:
+        if (self.metric is None) == (self.check is None):
+            raise ValueError("give one of metric and check")
+        if (self.metric is None) != (self.is_ is None):
+            raise ValueError(
+                "is = 'higher', 'at-least-equal' or 'not-higher' goes with metric, and metric with it"
+            )
+        if self.runs is not None and self.check != "stable":
+            raise ValueError("runs goes with check = 'stable', and with nothing else")
+        return self
+
+    @property
+    def wanted(self) -> int:
+        """Evidence runs that a check of stability wants."""
+        return self.runs or FEWEST_RUNS
+
+    @property
+    def text(self) -> str:
+        """The condition in words."""
+        if self.is_ is not None:
+            return f"{self.metric} {_WORDS[self.is_]}"
+        words = {
+            "smoke": "the comparison smoke passes",
+            "stable": f"stable over {self.wanted} consecutive runs",
+            "baselined": "the incumbent is baselined",
+            "every-query": "scores all that the incumbent does",
+        }
+        return words[self.check or "smoke"]
+
+
+class Rule(Closed):
+    """What must be shown to replace one incumbent."""
+
+    over: str = Field(min_length=1, description="The incumbent: the name of an arm, or of its backend.")
+    conditions: tuple[Condition, ...] = Field(min_length=1)
+
+
+class Endpoint(Closed):
+    """A backend that reaches a service: what the repository must say of it before it can be a default."""
+
+    backend: str = Field(min_length=1, description="The name of a backend, or of an arm.")
+    environment: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="The operator's variable that names the endpoint."
+    )
+    option: str = Field(default="endpoint", description="The arm's option that names it in the repository.")
+    documented: str = Field(min_length=1, description="A file of the repository: what happens when it fails.")
+    fallback_option: str = Field(default="fallback", description="The arm's option that names the fallback.")
+    fallback: str = Field(min_length=1, description="What answers offline, as it does today.")
+
+
+class Rules(Closed):
+    """The whole of `policy/promotion.toml`."""
+
+    schema_: Literal["promotion-rules-v1"] = Field(alias="schema")
+    rule: tuple[Rule, ...] = Field(min_length=1)
+    endpoint: tuple[Endpoint, ...] = ()
+
+
+def read_rules(path: Path) -> Rules:
+    """Read the rules.
+
+    Raises:
+        Misuse: absent, or not TOML.
+        Faults: unknown keys or measures, two rules for one incumbent, or a rule that compares nothing.
+    """
+    if not path.exists():
+        raise Misuse(
+            f"{path}: no rules, so nothing says what a promotion must show",
+            reason="rules-missing",
+            remedy='Write them, such as:  schema = "promotion-rules-v1"  and, below [[rule]],  over = "bm25"  and  '
+            'conditions = [{ metric = "recall@10", is = "higher" }]',
+        )
+    text = read_text(path, "promotion rules")
+    rules = parse_toml(text, Rules, path, "promotion rules")
+    if faults := list(_faults(rules, path, text)):
+        raise Faults(faults, consequence="nothing was judged")
+    return rules
+
+
+def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for place, rule in enumerate(rules.rule):
+        keys = ["rule", f"[{place}]"]
+        if rule.over in seen:
+            yield Fault(
+                at_line(path, text, [*keys, "over"]), f"over = {rule.over!r} stands in two rules; join them"
+            )
+        seen.add(rule.over)
+        where = at_line(path, text, [*keys, "conditions"])
+        compared = [condition.metric for condition in rule.conditions if condition.metric is not None]
+        for name in compared:
+            if name not in CONTRACT and (problem := _unknown(name)):
+                yield Fault(where, f"conditions: {problem}")
+        if not [name for name in compared if name != "missing_ground_truth"]:
+            yield Fault(
+                where,
+                f"conditions: none compares a measure of quality with {rule.over!r}, so that any candidate could take "
+                'its place; add one such as { metric = "recall@10", is = "higher" }',
+            )
+    for place, endpoint in enumerate(rules.endpoint):
+        parts = endpoint.documented.split("/")
+        if endpoint.documented.startswith("/") or ".." in parts:
+            keys = ["endpoint", f"[{place}]", "documented"]
+            yield Fault(
+                at_line(path, text, keys),
+                f"documented = {endpoint.documented!r}: write it relative to the repository's top, with slashes",
+            )
+
+
+def _unknown(name: str) -> str | None:
+    try:
+        metrics.parse(name)
+    except EvalError as error:
+        near = did_you_mean(name, CONTRACT)
+        return (
+            f"no such measure {name!r}{near}  (of comparisons: {', '.join(CONTRACT)})" if near else str(error)
+        )
+    return None
+
+
+def rule_for(rules: Rules, path: Path, names: tuple[str, ...]) -> Rule:
+    """The rule of an incumbent, looked for by its names: the arm's first.
+
+    Raises:
+        Misuse: there is none.
+    """
+    for name in names:
+        for rule in rules.rule:
+            if rule.over == name:
+                return rule
+    known = [rule.over for rule in rules.rule]
+    raise Misuse(
+        f"{path}: no rule for promoting over {' or '.join(map(repr, names))}{did_you_mean(names[0], known)}  "
+        f"(rules over: {', '.join(known)})",
+        reason="rule-missing",
+        remedy="Add a [[rule]] with over and conditions, in a reviewed commit of its own.",
+    )
+
+
+class Figures(Closed):
+    """One measure in one evidence run, over the queries scored on both sides."""
+
+    evidence: str = Field(description="The evidence's path.")
+    n: int | None = Field(default=None, description="Queries scored on both sides.")
+    candidate: float | None = Field(default=None, description="null: it does not have the measure.")
+    incumbent: float | None = None
+    difference: float | None = Field(default=None, description="Candidate minus incumbent.")
+    low: float | None = Field(default=None, description="95% interval of the difference, paired bootstrap.")
+    high: float | None = None
+    p: float | None = Field(
+        default=None, description="Two-sided: mid-p McNemar, or sign-flip. Told, not asked."
+    )
+    holds: bool
+
+
+class Tested(Closed):
+    """One condition, proven or not."""
+
+    condition: Condition
+    text: str
+    proven: bool
+    why: str
+    runs: tuple[Figures, ...] = ()
+
+
+class EvidenceFacts(Closed):
+    """One evidence run: where it lies, and what identifies it."""
+
+    path: str = Field(description="From the repository's top, where it lies in it.")
+    form: Literal["comparison", "reports"]
+    files: dict[str, str] = Field(description="SHA-256 of the bytes of each file.")
+    commit: str | None = Field(
+        description="What was measured: reports name it; a comparison, what checked it in."
+    )
+    checked_in: bool = Field(description="Whether these very bytes are in the tree of HEAD.")
+    artefact: str | None = Field(
+        default=None, description="Where it is not: the CI run that can be reviewed."
+    )
+    runs: dict[str, str] = Field(default={}, description="Run ids by arm; a comparison has none.")
+    digests: dict[str, str] = Field(default={}, description="Quality digests by arm; a comparison has none.")
+
+
+class FloorRun(Closed):
+    """A run that the candidate's floors stand on."""
+
+    run_id: str
+    started: str
+    sha256: str
+
+
+class PromotionRecord(Closed):
+    """`policy/promotions/NNNN-CANDIDATE.json`: who took whose place, and what was shown for it."""
+
+    schema_: Literal["promotion-record-v1"] = Field(default="promotion-record-v1", alias="schema")
+    number: int = Field(ge=1)
+    candidate: str
+    incumbent: str
+    dataset: str
+    reason: str
+    head: str = Field(description="The commit whose tree the evidence was looked up in.")
+    rule: Rule
+    conditions: tuple[Tested, ...]
+    evidence: tuple[EvidenceFacts, ...]
+    floors: tuple[FloorRun, ...]
+    p95_ms: float
+
+
+class FileChange(Closed):
+    """A file that the promotion changes, and how."""
+
+    file: str
+    what: str
+
+
+class Promotion(Closed):
+    """What `eval-gate promote` says. `exit_code` is the script's."""
+
+    schema_: Literal["promotion-v1"] = Field(default="promotion-v1", alias="schema")
+    verdict: Literal["proven", "not-proven", "refused"]
+    exit_code: Literal[0, 1]
+    candidate: str
+    incumbent: str
+    dataset: str | None = None
+    over: str = Field(description="Of the rule that was held to.")
+    conditions: tuple[Tested, ...]
+    evidence: tuple[EvidenceFacts, ...]
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[str, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    written: bool = False
+    record: str | None = Field(default=None, description="The record's file, where there is to be one.")

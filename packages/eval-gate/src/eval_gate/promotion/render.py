@@ -1,0 +1,126 @@
+"""A promotion for a person: on a terminal and as Markdown, the answer first in both. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from eval_core.console import clip, paint, table
+from eval_gate.promotion.models import Figures, Promotion, Tested
+from eval_gate.verdict import Reason
+
+_COLOURS = {"proven": "green", "not-proven": "red", "refused": "yellow"}
+_HEADS = ("condition", "proven", "run", "candidate", "incumbent", "difference", "95% interval")
+
+
+def terminal(found: Promotion) -> str:
+    """The whole text, without a last newline."""
+    word = paint(found.verdict.upper().replace("-", " "), _COLOURS[found.verdict])
+    lines = [f"{word}  {clip(_title(found), 200)}", ""]
+    rows: list[tuple[str, ...]] = [_HEADS]
+    for one in found.conditions:
+        rows += _rows(one)
+    lines.append(table([[clip(cell, 60) for cell in row] for row in rows], right=(3, 4, 5)))
+    whys = [f" {one.text}: {clip(one.why, 400)}" for one in found.conditions if not one.proven]
+    if whys:
+        lines += ["", "Not proven:", *whys]
+    if found.reasons:
+        lines += ["", "Refused:"]
+        for reason in found.reasons:
+            lines.append(f" {clip(reason.message, 1000)}    reason: {reason.code}")
+            lines += [f"   {clip(reason.remedy, 400)}"] if reason.remedy else []
+    lines += ["", "Evidence:", *(f" {clip(line, 400)}" for line in _evidence(found))]
+    lines += [f" {clip(note, 400)}" for note in found.notes]
+    if found.changes:
+        lines += ["", "Written:" if found.written else "Would be written:"]
+        lines.append(table([(change.file, clip(change.what, 200)) for change in found.changes]))
+    return "\n".join([*lines, "", *_next(found)])
+
+
+def _title(found: Promotion) -> str:
+    on = f" on {found.dataset}" if found.dataset else ""
+    return f"{found.candidate} over {found.incumbent}{on}, by the rule over {found.over!r}"
+
+
+def _rows(one: Tested) -> Iterator[tuple[str, ...]]:
+    word = "yes" if one.proven else "no"
+    if not one.runs:
+        yield one.text, word, "", "", "", "", clip(one.why, 44)
+    for place, run in enumerate(one.runs):
+        yield "" if place else one.text, "" if place else word, *_cells(place + 1, run)
+
+
+def _cells(number: int, run: Figures) -> tuple[str, ...]:
+    whole = run.low is None and run.candidate is not None and run.candidate == int(run.candidate)
+
+    def shown(value: float | None, sign: str = "") -> str:
+        return "–" if value is None else f"{value:{sign}.0f}" if whole else f"{value:{sign}.4f}"
+
+    bounds = "" if run.low is None or run.high is None else f"{run.low:+.4f} to {run.high:+.4f}"
+    mark = "" if run.holds else " !"
+    return f"{number}{mark}", shown(run.candidate), shown(run.incumbent), shown(run.difference, "+"), bounds
+
+
+def _evidence(found: Promotion) -> Iterator[str]:
+    for number, facts in enumerate(found.evidence, 1):
+        commit = facts.commit[:12] if facts.commit else "no commit"
+        kept = "checked in" if facts.checked_in else facts.artefact or "not checked in"
+        runs = ", ".join(f"{name} {run}" for name, run in facts.runs.items())
+        digests = ", ".join(f"{digest[:12]}…" for digest in facts.files.values())
+        yield f"{number}  {facts.path}  at {commit}, {kept}"
+        yield f"   {f'runs {runs}; ' if runs else ''}sha256 {digests}"
+
+
+def _next(found: Promotion) -> list[str]:
+    if found.written:
+        # The evidence folder holds as many files as there are runs; the folder names them all.
+        files = " ".join(change.file for change in found.changes)
+        message = f"Promote {found.candidate} over {found.incumbent}"
+        return [
+            "Next: commit it as it is, in one commit; a part of it is refused by  eval-gate check.",
+            f'  git add {files} && git commit -m "{message}"',
+        ]
+    if found.verdict == "proven" and found.changes:
+        return ["Nothing was written; --write applies it, all or nothing, to be committed in one commit."]
+    if found.verdict == "proven":
+        return [
+            "Nothing can be written: the candidate is no arm of eval.toml, so there is no default to move to it."
+        ]
+    if found.verdict == "refused":
+        return ["Nothing was written. What is refused is no finding: do what its lines say, then try again."]
+    return ["Nothing was written. The incumbent stays."]
+
+
+def markdown(found: Promotion) -> str:
+    """The whole page, without a last newline."""
+    word = found.verdict.replace("-", " ")
+    lines = [f"## Promotion: {word}", "", f"**{_plain(_title(found))}**", ""]
+    lines += _piped(_HEADS, (row for one in found.conditions for row in _rows(one)))
+    whys = [f"- {_plain(one.text)}: {_plain(one.why)}" for one in found.conditions if not one.proven]
+    if whys:
+        lines += ["", "Not proven:", "", *whys]
+    if found.reasons:
+        lines += ["", "Refused:", "", *map(_item, found.reasons)]
+    lines += ["", "<details><summary>Evidence</summary>", ""]
+    lines += [f"- {_plain(line)}" for line in (*_evidence(found), *found.notes)]
+    lines += ["", "</details>"]
+    if found.changes:
+        lines += ["", "Written:" if found.written else "Would be written:", ""]
+        lines += _piped(("file", "change"), ((change.file, change.what) for change in found.changes))
+    return "\n".join(lines)
+
+
+def _item(reason: Reason) -> str:
+    remedy = f" {_plain(reason.remedy)}" if reason.remedy else ""
+    return f"- `{reason.code}` {_plain(reason.message)}.{remedy}"
+
+
+def _piped(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    named = list(heads)
+    lines = ["| " + " | ".join(named) + " |", "|" + "---|" * len(named)]
+    return lines + ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows]
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", clip(text, 2000))

@@ -1,0 +1,311 @@
+"""The verdict as GitHub Markdown, for a step summary or a comment: decision first, what follows from it, tables folded.
+
+Whatever others wrote stands in code spans, where Markdown and GitHub see nothing: no table, link, HTML, mention,
+reference or comment. Plain words and numbers stand as they are.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from eval_core.console import count
+from eval_gate.render import Place, words
+from eval_gate.render.words import Loosened, shown
+from eval_gate.verdict import ArmVerdict, BarChange, Verdict
+
+#: First line of every page, which shows nothing: a comment that has it can be found again and replaced.
+MARKER = "<!-- eval-gate check -->"
+
+#: Bytes that a page takes at most: a comment on GitHub holds 65,536 characters.
+LONGEST = 60_000
+
+#: Bytes after which no more arms are explained, so that the tables keep some room.
+EXPLAINED = 36_000
+
+#: Reasons, changed parts, remedies and bar changes that are told of each.
+SHOWN = 10
+
+#: Lost queries that are told of one arm.
+LOST = 50
+
+_CLOSING = 1_500
+
+
+class _Page:
+    """Blocks, as many as fit; what does not is counted, to be told at the end."""
+
+    def __init__(self) -> None:
+        self._blocks: list[str] = [MARKER]
+        self._left = LONGEST - _CLOSING - len(MARKER)
+        self._missing: dict[str, int] = {}
+
+    @property
+    def used(self) -> int:
+        return LONGEST - _CLOSING - self._left
+
+    def add(self, block: str, what: str, most: int = LONGEST) -> None:
+        """Add a block with an empty line before it, where it fits; `what` names it if not."""
+        size = len(block.encode()) + 2
+        if size > self._left or self.used + size > most:
+            self.miss(what)
+            return
+        self._blocks.append(block)
+        self._left -= size
+
+    def miss(self, what: str, number: int = 1) -> None:
+        self._missing[what] = self._missing.get(what, 0) + number
+
+    def fold(self, summary: str, fixed: Sequence[str], lines: Iterable[str], what: str) -> None:
+        """Add lines folded behind a summary, which is HTML, as many as fit."""
+        start, end = f"<details><summary>{summary}</summary>\n", "\n</details>"
+        taken = [start, *fixed]
+        room = self._left - sum(len(line.encode()) + 1 for line in (*taken, end)) - 2
+        dropped = 0
+        for line in lines:
+            room -= len(line.encode()) + 1
+            if room < 0:
+                dropped += 1
+            else:
+                taken.append(line)
+        if dropped:
+            self.miss(what, dropped)
+        if len(taken) > 1 + len(fixed):
+            self.add("\n".join([*taken, end]), what)
+
+    def text(self) -> str:
+        if self._missing:
+            gone = ", ".join(f"{number:,} {what}" for what, number in self._missing.items())
+            everything = _code("eval-gate check --format json")
+            self._blocks.append(f"Left out for length: {gone}. All of it: {everything}")
+        return "\n\n".join(self._blocks)
+
+
+def markdown(verdict: Verdict, place: Place) -> str:
+    """The whole page, without a last newline, in at most `LONGEST` bytes of UTF-8."""
+    page = _Page()
+    arms = words.ordered(verdict)
+    bad = [arm for arm in arms if arm.verdict != "pass"]
+    deciding = [arm for arm in bad if not arm.tracked]
+    head = words.head(verdict)
+    loose = words.looser_than(head, _code(shown(verdict.target or "", 80)))
+    page.add(f"**{head.word}**: {head.arms}{_named(deciding)}{loose}", "decision")
+    if verdict.reasons:
+        page.add("\n".join(_reasons(verdict)), "lists of reasons of the policy")
+    for arm in bad:
+        page.add("\n".join(_explained(arm)), "arms that do not pass", EXPLAINED)
+    _bar(page, verdict)
+    if deciding or verdict.reasons:
+        steps = words.next_steps(verdict)
+        page.add("\n".join(f"- {_told(step)}" for step in ("Next: " + steps[0], *steps[1:])), "next steps")
+    if arms:
+        head_row, *rows = _table(arms)
+        columns = len(head_row)
+        fixed = [_row(head_row), "|" + " --- |" * columns]
+        page.fold(
+            f"{count(len(arms), 'arm')}, floors and latency", fixed, map(_row, rows), "arms of the table"
+        )
+    for arm in bad:
+        if arm.lost:
+            _lost(page, arm, place)
+    notes = [*_notes(verdict, arms)]
+    if notes:
+        page.fold("Notes and odds", [], (f"- {note}" for note in notes), "notes")
+    return page.text()
+
+
+def _named(arms: Sequence[ArmVerdict]) -> str:
+    if not arms:
+        return ""
+    names = ", ".join(_code(shown(arm.arm, 60)) for arm in arms[:SHOWN])
+    return f" ({names}{f' and {len(arms) - SHOWN} more' if len(arms) > SHOWN else ''})"
+
+
+def _reasons(verdict: Verdict) -> Iterator[str]:
+    for reason in verdict.reasons[:SHOWN]:
+        yield f"- {_prose(shown(reason.message, 600))} ({_code(shown(reason.code, 60))})"
+    if (more := len(verdict.reasons) - SHOWN) > 0:
+        yield f"- … {more} more reasons"
+    yield from _remedies(words.remedies(verdict.reasons))
+
+
+def _remedies(remedies: Sequence[str]) -> Iterator[str]:
+    for remedy in remedies[:SHOWN]:
+        yield f"- → {_told(remedy)}"
+
+
+def _explained(arm: ArmVerdict) -> Iterator[str]:
+    name = f"**{words.WORDS[arm.verdict]}** {_code(shown(arm.arm, 60))}"
+    name += f" on {_code(shown(arm.set, 60))}" if arm.set else ""
+    name += ", cannot be graded" if arm.verdict == "refused" else ""
+    yield name + (", tracked: it decides nothing" if arm.tracked else "")
+    yield ""
+    for reason in arm.reasons[:SHOWN]:
+        yield f"- {_prose(shown(reason.message, 600))} ({_code(shown(reason.code, 60))})"
+    if (more := len(arm.reasons) - SHOWN) > 0:
+        yield f"- … {more} more reasons"
+    if arm.significance is not None:
+        yield f"- {_prose(words.chance(arm.significance, arm.n))}"
+    for changed in arm.system_changes[:SHOWN]:
+        yield f"- system changed since the baseline: {_changed(changed.part, changed.before, changed.after)}"
+    if (more := len(arm.system_changes) - SHOWN) > 0:
+        yield f"- … {more} more parts of the system changed"
+    if arm.lost or arm.gained:
+        metric = shown((arm.lost or arm.gained)[0].metric, 60)
+        lost = count(len(arm.lost), "query", "queries")
+        yield f"- {_code(metric)}: {lost} lost, {len(arm.gained)} gained"
+    yield from _remedies(words.remedies(arm.reasons))
+
+
+def _changed(part: str, before: object, after: object) -> str:
+    old, new = ("–" if value is None else _code(shown(repr(value), 80)) for value in (before, after))
+    return f"{_code(shown(part, 80))} {old} → {new}"
+
+
+def _bar(page: _Page, verdict: Verdict) -> None:
+    """What is looser stands open, so that nobody overlooks it; what else changed is folded."""
+    if verdict.target is None:
+        return
+    target = _code(shown(verdict.target, 80))
+    if not verdict.bar:
+        page.add(f"The bar is that of {target}.", "lines on the bar")
+    if loose := words.loosened(verdict):
+        page.add("\n".join(_loosened(loose, target)), "lists of what is looser")
+    others = [change for change in verdict.bar if not change.looser]
+    if others:
+        changes = (f"- changed: {_bar_change(change)}" for change in others)
+        page.fold(f"What else of the bar changed ({len(others)})", [], changes, "changes of the bar")
+
+
+def _loosened(loose: Sequence[Loosened], target: str) -> Iterator[str]:
+    yield f"**The bar is looser** than that of {target}:"
+    yield ""
+    for _, changes, why in loose[:SHOWN]:
+        for change in changes[:SHOWN]:
+            yield f"- looser: {_bar_change(change)}"
+        if (more := len(changes) - SHOWN) > 0:
+            yield f"- … {more} more of it"
+        yield f"  - {_prose(why)}"
+    if (more := len(loose) - SHOWN) > 0:
+        yield f"- … {more} more arms"
+
+
+def _bar_change(change: BarChange) -> str:
+    arm = "" if change.arm is None else f"{_code(shown(change.arm, 60))} "
+    old, new = ("–" if value is None else _code(shown(value, 80)) for value in (change.before, change.after))
+    return f"{arm}{_prose(shown(change.what, 80))}: {old} → {new}"
+
+
+def _table(arms: Sequence[ArmVerdict]) -> Iterator[list[str]]:
+    """Rows of cells: floors over all queries, a column a measure."""
+    overall = {arm.arm: {g.metric: g for g in arm.graded if g.category is None} for arm in arms}
+    measures = list(dict.fromkeys(metric for graded in overall.values() for metric in graded))
+    yield ["arm", "verdict", "n", *(_code(shown(metric, 60)) for metric in measures), "p95 ms"]
+    for arm in arms:
+        cells = []
+        for metric in measures:
+            grade = overall[arm.arm].get(metric)
+            mark = "" if grade is None or words.holds(arm, grade) else " **!**"
+            cells.append("–" if grade is None else words.against_floor(grade).replace("<", "&lt;") + mark)
+        number = "–" if arm.n is None else shown(str(arm.n), 12)
+        yield [
+            _code(shown(arm.arm, 60)),
+            words.state(arm),
+            _figure(number),
+            *cells,
+            _figure(words.latency(arm)),
+        ]
+
+
+def _figure(text: str) -> str:
+    """A number of others: one of seven digits could be a commit."""
+    return _code(text) if re.search(r"\d{7}", text) else text
+
+
+def _row(cells: Sequence[str]) -> str:
+    """A row of a table. Whether a backslash keeps a bar from ending its cell depends on what is before it, so that a
+    bar that others wrote becomes a broken one."""
+    return "| " + " | ".join(cell.replace("|", "¦") for cell in cells) + " |"
+
+
+def _lost(page: _Page, arm: ArmVerdict, place: Place) -> None:
+    summary = f"Lost queries of <code>{html.escape(shown(arm.arm, 60))}</code> ({len(arm.lost)})"
+    lines = []
+    for moved in arm.lost[:LOST]:
+        texts = (shown(moved.query, 60), shown(moved.text, 160), shown(moved.document, 100))
+        lines.append(f"- {' '.join(map(_code, texts))} {words.ranks(moved)}")
+    if (more := len(arm.lost) - LOST) > 0:
+        lines.append(f"- … {more} more: {_code(words.explain(arm, place))}")
+    page.fold(summary, [], lines, "lost queries")
+
+
+def _notes(verdict: Verdict, arms: Sequence[ArmVerdict]) -> Iterator[str]:
+    for text, names in words.odds(arms):
+        yield f"{_code(shown(names[0], 60))}{f' and {len(names) - 1} more' if names[1:] else ''}: {_prose(shown(text))}"
+    if any(words.is_chance(arm) for arm in arms):
+        yield words.CHANCE
+    for arm in arms:
+        for warning in arm.warnings[:SHOWN]:
+            yield f"{_code(shown(arm.arm, 60))}: {_prose(shown(warning, 600))}"
+        if arm.verdict == "pass":
+            for changed in arm.system_changes[:SHOWN]:
+                told = _changed(changed.part, changed.before, changed.after)
+                yield f"{_code(shown(arm.arm, 60))}: system changed since the baseline: {told}"
+    if any(arm.provisional for arm in arms):
+        yield words.PROVISIONAL
+    if any(arm.unbound for arm in arms):
+        yield words.UNBOUND
+    if verdict.not_gated:
+        names = [_code(shown(name, 60)) for name in verdict.not_gated[: 2 * SHOWN]]
+        more = len(verdict.not_gated) - 2 * SHOWN
+        yield f"Not gated, for want of floors: {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+
+
+# Texts of others.
+
+
+def _told(remedy: str) -> str:
+    """A remedy: its sentence, its command as code, and what stands after it."""
+    lead, command, rest = words.parts(shown(remedy, 1000))
+    return " ".join(part for part in (_prose(lead), _code(command), _prose(rest)) if part)
+
+
+#: Words that mean nothing to Markdown or GitHub: letters, with a hyphen or an apostrophe inside; short numbers; a few
+#: signs. A longer number, or letters from a to f alone, could be a commit.
+_PLAIN = re.compile(
+    r"""[("'“]?(?:(?:\d{1,3}-)?(?!\S*[a-f]{7})[^\W\d_]+(?:[-'’][^\W\d_]+)*|[-+−]?\d{1,6}(?:[.,]\d{1,6})?%?)[)"'”]?[.,;:]?[)]?"""
+    r"|[→–—≤≥=<>…·]"
+)
+
+
+def _prose(text: str) -> str:
+    """A sentence that may hold what others wrote: every word that could mean more than itself stands in code."""
+    out: list[str] = []
+    strange: list[str] = []
+
+    def flush() -> None:
+        if strange:
+            joined = " ".join(strange)
+            inner = joined.rstrip(".,;:") or joined
+            out.append(_code(inner) + joined[len(inner) :])
+            strange.clear()
+
+    for word in text.split():
+        # A number that begins a line would begin a list.
+        if _PLAIN.fullmatch(word) and (out or strange or not word[0].isdigit()):
+            flush()
+            out.append(html.escape(word, quote=False))
+        else:
+            strange.append(word)
+    flush()
+    return " ".join(out)
+
+
+def _code(text: str) -> str:
+    """A code span of one line, its fence longer than any run of backticks inside."""
+    if not text:
+        return ""
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or (text[0] == text[-1] == " ") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from render_support import failing, grade, hostile, lost, passing, reason, refused, significance, verdict
+
+from eval_gate.render import Place, rendered
+from eval_gate.verdict import ArmVerdict, Verdict
+
+#: The JUnit form as its common consumers read it: by element, the attributes it must have, those it may have, and the
+#: elements inside it in their order.
+COUNTS = {"tests", "failures", "errors", "skipped", "time"}
+FORM: dict[str, tuple[set[str], set[str], list[str]]] = {
+    "testsuites": ({"name", *COUNTS}, set(), ["testsuite"]),
+    "testsuite": ({"name", *COUNTS}, {"timestamp", "hostname"}, ["properties", "testcase"]),
+    "properties": (set(), set(), ["property"]),
+    "property": ({"name", "value"}, set(), []),
+    "testcase": ({"classname", "name", "time"}, {"file", "line"}, ["skipped", "error", "failure"]),
+    "failure": ({"message", "type"}, set(), []),
+    "error": ({"message", "type"}, set(), []),
+    "skipped": ({"message"}, set(), []),
+}
+
+
+def parsed(found: Verdict) -> ET.Element:
+    """The document, read back and held against the form."""
+    text = rendered("junit", found, Place())
+    assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n')
+    root = ET.fromstring(text.encode("utf-8"))
+    assert root.tag == "testsuites"
+    check(root)
+    return root
+
+
+def check(element: ET.Element) -> None:
+    needed, allowed, inside = FORM[element.tag]
+    assert needed <= set(element.attrib) <= needed | allowed, element.attrib
+    tags = [child.tag for child in element]
+    assert set(tags) <= set(inside), tags
+    assert tags == sorted(tags, key=inside.index)
+    if element.tag == "testcase":
+        assert len(tags) <= 1
+    if element.tag in ("testsuites", "testsuite"):
+        cases = list(element.iter("testcase"))
+        counted = {"tests": len(cases)}
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            counted[name] = sum(case.find(tag) is not None for case in cases)
+        assert {name: int(element.attrib[name]) for name in counted} == counted
+        float(element.attrib["time"])
+    elif element.tag in ("testcase", "properties", "property"):
+        assert not (element.text or "").strip()
+    for child in element:
+        check(child)
+
+
+def cases(root: ET.Element, suite: str) -> dict[str, str]:
+    """The cases of an arm with how each ended."""
+    (found,) = [element for element in root if element.get("name") == suite]
+    return {case.attrib["name"]: case[0].tag if len(case) else "passed" for case in found.iter("testcase")}
+
+
+GRADABLE = "the arm can be graded"
+DROP = "no measure falls too far below the baseline"
+MUST = "no query is lost that must pass"
+NET = "no more queries are lost, net of those gained, than allowed"
+LATENCY = "latency is within the budget"
+
+
+def test_a_suite_an_arm_and_a_case_a_floor_and_a_rule() -> None:
+    graded = (grade(), grade(False, metric="mrr"), grade(category="graph"))
+    why = reason(message="mrr: 8 misses, and 3 are allowed", metric="mrr")
+    arm = failing(graded=graded, reasons=(why,), run_id="run-7", budget_p95_ms=3.0, p95_ms=1.0)
+    root = parsed(verdict(passing(), arm, refused()))
+    assert [suite.get("name") for suite in root] == ["(policy)", "ugly", "bad", "good"]
+    assert cases(root, "good") == dict.fromkeys((GRADABLE, "floor of hit@1", DROP, MUST, NET), "passed")
+    assert cases(root, "bad") == {
+        GRADABLE: "passed",
+        "floor of hit@1": "passed",
+        "floor of mrr": "failure",
+        "floor of hit@1 of graph": "passed",
+        LATENCY: "passed",
+        DROP: "passed",
+        MUST: "passed",
+        NET: "skipped",  # no arm is held to it where a measure fails already
+    }
+    assert cases(root, "ugly") == {GRADABLE: "error"}
+    properties = {p.get("name"): p.get("value") for p in root[2].iter("property")}
+    assert properties == {"verdict": "fail", "set": "things", "run_id": "run-7", "n": "27"}
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "name", "kind"),
+    [
+        ("fail", "baseline-drop", DROP, "failure"),
+        ("fail", "must-pass-lost", MUST, "failure"),
+        ("fail", "net-lost", NET, "failure"),
+        ("fail", "latency-over-budget", LATENCY, "failure"),
+        ("refused", "latency-not-measurable", LATENCY, "error"),
+        ("refused", "metric-missing", GRADABLE, "error"),
+        ("fail", "a-rule-to-come", "a-rule-to-come", "failure"),
+    ],
+)
+def test_each_reason_falsifies_its_own_rule(word: str, code: str, name: str, kind: str) -> None:
+    why = reason(word, code, "it is so", remedy="Do this.")
+    arm = passing("x", verdict=word, reasons=(why,), budget_p95_ms=1.0)
+    root = parsed(verdict(arm))
+    found = cases(root, "x")
+    assert found[name] == kind
+    assert {end for case, end in found.items() if case not in (name, NET)} == {"passed"}
+    (element,) = root.iter(kind)
+    assert (element.get("message"), element.get("type")) == ("it is so", code)
+    assert element.text == f"it is so  (reason: {code})\nDo this."
+
+
+def test_the_first_measure_that_fails_says_what_was_lost() -> None:
+    reasons = (reason(), reason(message="mrr: 0.7, and the floor is 0.8", metric="mrr"))
+    graded = (grade(False), grade(False, metric="mrr"))
+    arm = failing(reasons=reasons, graded=graded, lost=(lost(3),), significance=significance())
+    first, second = parsed(verdict(arm)).iter("failure")
+    assert "lost: q03 where is thing 3 d03 rank 1 → –" in (first.text or "")
+    assert "chance could explain it" in (first.text or "")
+    assert second.text == "mrr: 0.7, and the floor is 0.8  (reason: floor-breached)"
+
+
+def test_what_is_only_tracked_is_skipped_where_it_does_not_pass() -> None:
+    root = parsed(verdict(passing(), failing(tracked=True), refused(tracked=True)))
+    assert (root.get("failures"), root.get("errors")) == ("0", "0")
+    assert cases(root, "bad")["floor of hit@1"] == cases(root, "ugly")[GRADABLE] == "skipped"
+    messages = [element.attrib["message"] for element in root.iter("skipped")]
+    assert "tracked, decides nothing: hit@1: 8 misses, and 3 are allowed" in messages
+
+
+def test_reasons_of_the_policy_are_a_suite_of_their_own() -> None:
+    root = parsed(verdict())
+    assert cases(root, "(policy)") == {"the policy holds together": "error"}
+    assert cases(parsed(verdict(passing())), "(policy)") == {"the policy holds together": "passed"}
+
+
+def test_plain_floors_have_no_rules_but_their_floors() -> None:
+    arm: ArmVerdict = failing(unbound=True)
+    assert cases(parsed(verdict(arm)), "bad") == {GRADABLE: "passed", "floor of hit@1": "failure"}
+
+
+@settings(max_examples=50, deadline=None)
+@given(hostile())
+def test_the_document_is_whole_and_fails_where_the_verdict_does(found: Verdict) -> None:
+    """Whatever others wrote, the XML can be parsed, fits the form, and holds a failure exactly where the exit is 1."""
+    root = parsed(found)
+    assert (int(root.attrib["failures"]) + int(root.attrib["errors"]) > 0) == (found.exit_code == 1)
+    assert len(root) == len(found.arms) + 1
+    shown = {c for element in root.iter() for value in element.attrib.values() for c in value}
+    assert {c for c in shown if not c.isprintable()} == set()
