@@ -192,8 +192,12 @@ def test_the_memory_set_is_attacked_for_real(
     )
     for _ in range(2):
         assert space.core("measure", "-q").code == 0
-    for verb in ("floor", "baseline"):
-        assert space.gate(verb, "--write").code == 0
+    # Of the dozen documents of one kind a random ranking puts most into its top ten.
+    refused = space.gate("floor", "kind", "--write")
+    assert (refused.code, "documents that a query may find reaches too" in refused.err) == (1, True)
+    assert space.gate("floor", "kind", "--metric", "hit@1", "--metric", "mrr", "--write").code == 0
+    assert space.gate("floor", "plain", "--write").code == 0
+    assert space.gate("baseline", "--write").code == 0
     nulls = ("random backend", "popularity backend", "empty backend", "labels shuffled")
     only(monkeypatch, "an easy query is added", "rankings shuffled", *nulls)
     code, value = finding(space)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from eval_core import metrics, statistics
+from eval_core.candidates import counter
 from eval_core.dataset import Query
 from eval_core.keys import Key
 from eval_core.limits import Saturation
@@ -47,7 +48,8 @@ def assemble(
     statements: Sequence[str] = (),
 ) -> Report:
     """Make the report of an arm's rows, `measured` by query id."""
-    rows = tuple(_row(made, query, measured[query.id]) for query in made.queries)
+    candidates = counter(made)
+    rows = tuple(_row(made, query, measured[query.id], candidates(query)) for query in made.queries)
     raw = list(measured.values())
     counts = {
         outcome: sum(row.outcome == outcome for row in raw)
@@ -129,7 +131,7 @@ def _latency(samples: list[float]) -> Latency | None:
     )
 
 
-def _row(made: Plan, query: Query, row: Row) -> ReportRow:
+def _row(made: Plan, query: Query, row: Row, candidates: int | None) -> ReportRow:
     grades = made.dataset.judgements.get(query.id, {})
     ranks = metrics.judged_ranks(row.ids, grades)
     judged = tuple(
@@ -146,6 +148,7 @@ def _row(made: Plan, query: Query, row: Row) -> ReportRow:
         metrics=metrics.score([(j.grade, j.rank) for j in judged], metrics.names(made.cutoffs))
         if scored
         else {},
+        candidates=candidates,
         stable=row.stable,
         detail=row.detail,
     )

@@ -54,6 +54,9 @@ class ReportRow(Closed):
     ids: tuple[str, ...] = ()
     judged: tuple[Judged, ...] = ()
     metrics: dict[str, float] = Field(default={})
+    candidates: int | None = Field(
+        default=None, ge=0, description="Documents that the query may find; null: not counted."
+    )
     stable: bool = True
     detail: str = ""
 
@@ -267,7 +270,14 @@ def dump(report: Report) -> bytes:
 
 
 def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
-    usual: dict[str, Any] = {"stable": True, "detail": "", "metrics": {}, "ids": [], "judged": []}
+    usual: dict[str, Any] = {
+        "candidates": None,
+        "stable": True,
+        "detail": "",
+        "metrics": {},
+        "ids": [],
+        "judged": [],
+    }
     return {name: item for name, item in row.items() if name not in usual or item != usual[name]}
 
 

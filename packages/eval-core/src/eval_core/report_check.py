@@ -54,7 +54,10 @@ def run_digest(report: Report) -> str:
         ],
     }
     # A rank of a document of grade 0 leaves no trace in a measure, so it is held here.
-    rows = [(row.id, row.stable, row.detail, [judged.rank for judged in row.judged]) for row in report.rows]
+    rows = [
+        (row.id, row.candidates, row.stable, row.detail, [judged.rank for judged in row.judged])
+        for row in report.rows
+    ]
     return _run_digest(table, rows)
 
 
@@ -63,6 +66,7 @@ def run_digest_of(table: Mapping[str, Any]) -> str:
     rows = [
         (
             row["id"],
+            row.get("candidates"),
             row.get("stable", True),
             row.get("detail", ""),
             [j["rank"] for j in row.get("judged", ())],
@@ -77,7 +81,9 @@ def run_digest_of(table: Mapping[str, Any]) -> str:
     return _run_digest({**table, "intervals": intervals}, rows)
 
 
-def _run_digest(table: Mapping[str, Any], rows: list[tuple[str, bool, str, list[int | None]]]) -> str:
+def _run_digest(
+    table: Mapping[str, Any], rows: list[tuple[str, int | None, bool, str, list[int | None]]]
+) -> str:
     names = ("arm", "run_id", "dataset", "index", "resumed", "repetitions", "health", "statements")
     # 1 and 1.0 are one number in JSON, and tables are kept as they were written.
     numbers = [table.get("limits"), table.get("saturation"), table["intervals"]]

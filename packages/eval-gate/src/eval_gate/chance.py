@@ -22,8 +22,8 @@ _SEED = 20261130
 def reached(report: Report, floors: Mapping[str, Floor], category: str | None = None) -> list[str]:
     """The floors that a random ranking of the set's documents reaches more than once in a hundred times.
 
-    The set is that of the report: its queries, judgements, number of documents and limit. A filter or a scope, which
-    leaves fewer documents to choose from, is not known here, so that chance is rather better than this.
+    The set is that of the report: its queries, judgements and limit, and for each query the documents that it may find,
+    which a filter or a scope can make few.
     """
     rows = [
         row
@@ -50,11 +50,11 @@ def _rounds(
     """Means over the rows of random rankings."""
     score = metrics.scorer([metrics.parse(name) for name in names])
     chance = random.Random(_SEED)
-    grades = [[judged.grade for judged in row.judged] for row in rows]
+    judged = [([one.grade for one in row.judged], row.candidates or documents) for row in rows]
     for _ in range(rounds):
         tables = []
-        for wanted in grades:
-            ranks = _distinct(chance, len(wanted), documents)
+        for wanted, choice in judged:
+            ranks = _distinct(chance, len(wanted), choice)
             pairs = [
                 (grade, rank if rank <= limit else None) for grade, rank in zip(wanted, ranks, strict=True)
             ]

@@ -267,12 +267,21 @@ def _not_by_chance(arm: str, report: Report, made: ArmFloors) -> None:
         options = " ".join(f"--metric {name}" for name in others)
         raise Refused(
             f"{where}: the floor of {', '.join(by_chance)} would hold nothing: {lowest(floors[name], n):.4f} of {name} "
-            f"is what a random ranking of the {report.dataset.documents} documents reaches too",
+            f"is what a random ranking of {_choice(report)} reaches too",
             reason="floor-vacuous",
             remedy=f"Floor the others:  eval-gate floor {arm} {options}"
             if others
             else "Floor a measure at a smaller k with --metric, or improve the retriever first.",
         )
+
+
+def _choice(report: Report) -> str:
+    """What chance chooses from, in words."""
+    documents = report.dataset.documents
+    counts = {row.candidates or documents for row in report.rows if row.outcome == "scored"}
+    if counts == {documents}:
+        return f"the {documents} documents"
+    return f"the {'–'.join(map(str, sorted({min(counts), max(counts)})))} documents that a query may find"
 
 
 def _flip_rate(runs: Sequence[Report], measures: Iterable[str]) -> float:

@@ -12,8 +12,6 @@ from eval_gate.cli.types import SHARE
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.dataset import Query
-    from eval_core.plan import Plan
     from eval_gate.odds_models import Chance, PolicyOdds, Power, Resolved, Rules, Target
 
 _EPILOG = """\b
@@ -121,6 +119,7 @@ def _targets(
 def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_rate: float | None) -> Target:
     from eval_core import metrics
     from eval_core.built import corpus_of
+    from eval_core.candidates import counter
     from eval_core.config import OUTPUT
     from eval_core.dataset import load
     from eval_core.definition import read_definition
@@ -139,9 +138,12 @@ def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_ra
     for query in asked:
         if category := str(query.metadata.get("category", "")):
             categories[category] = categories.get(category, 0) + 1
-    candidates = _candidates(made)
+    candidates = counter(made)
     relevant = [
-        ([grade for grade in dataset.judgements[query.id].values() if grade > 0], candidates(query))
+        (
+            [grade for grade in dataset.judgements[query.id].values() if grade > 0],
+            candidates(query) or dataset.documents,
+        )
         for query in asked
     ]
     chances = []
@@ -166,38 +168,6 @@ def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_ra
         policy=held,
         note=note,
     )
-
-
-def _candidates(made: Plan) -> Callable[[Query], int]:
-    """How many documents a query may find: those of its scope, filter and time, less those that it excludes."""
-    from collections import Counter
-
-    from eval_core.files import canonical
-
-    dataset = made.dataset
-    scopes: Counter[str] = Counter()
-    for attributes in dataset.attributes.values():
-        scopes.update(set(attributes.get("scopes", ())))
-    counted: dict[bytes, int] = {}
-
-    def visible(query: Query) -> int:
-        wanted = made.filter_for(query)
-        scope, time = query.metadata.get("scope"), query.metadata.get("time")
-        if dataset.timeline is None and not wanted:
-            return scopes[scope] if scope is not None else dataset.documents
-        key = canonical([scope, wanted, time])
-        if key not in counted:
-            counted[key] = sum(dataset.visible(document, query, wanted) for document in dataset.ids)
-        return counted[key]
-
-    def candidates(query: Query) -> int:
-        dropped = sum(
-            document in dataset.ids and dataset.visible(document, query, made.filter_for(query))
-            for document in set(query.exclude)
-        )
-        return visible(query) - dropped
-
-    return candidates
 
 
 def _policy_odds(arm: str, policy: Path, flip_rate: float | None) -> tuple[PolicyOdds | None, str | None]:
