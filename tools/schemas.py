@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from eval_core import contract
 from eval_core.compare import models as compare_models
 from eval_core.config import EvalFile
+from eval_core.contract import models as contract_models
 from eval_core.definition import Definition
 from eval_core.derive.drafted import Drafted
 from eval_core.explain.models import Explanation
@@ -50,7 +50,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "waivers-v1": Waivers,
     "score-v1": Score,
     "comparison-v1": compare_models.Comparison,
-    "retrieval-comparison-v1": contract.Comparison,
+    "retrieval-comparison-v1": contract_models.Comparison,
     "explanation-v1": Explanation,
     "floors-v1": Floors,
     "budgets-v1": Budgets,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_core.contract import Comparison, as_json, compare_backends
+from eval_core.contract import as_json, compare_backends
+from eval_core.contract.models import Comparison
 
 #: What the single-backend form has at its top, with the JSON types that a reader of it relies on.
 SINGLE = {

@@ -17,7 +17,6 @@ from jsonschema import Draft202012Validator
 
 from eval_core.backend import BackendError, Reply
 from eval_core.contract import (
-    Comparison,
     as_json,
     as_markdown,
     as_table,
@@ -25,6 +24,7 @@ from eval_core.contract import (
     exit_code,
     read_comparison,
 )
+from eval_core.contract.models import Comparison
 from eval_core.errors import CouldNot, Faults, Misuse, Refused
 
 Register = Callable[[str, Any], None]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from eval_core.console import clip, count, paint, table
-from eval_core.contract import BackendReport, Comparison
+from eval_core.contract.models import BackendReport, Comparison
 from eval_core.reconstruct.selection import summary
 
 #: Queries, paths and errors that are shown of each kind; JSON has them all.

@@ -24,7 +24,7 @@ from eval_gate.promotion.rules import Side, View
 from eval_gate.verdict import Reason, utf8
 
 if TYPE_CHECKING:
-    from eval_core.contract import BackendReport, Comparison
+    from eval_core.contract.models import BackendReport, Comparison
 
 _CHECK_IN = (
     "Put the files where they are kept, such as policy/promotions/evidence/NAME/, and commit them; or name the CI run "
