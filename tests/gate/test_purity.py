@@ -131,6 +131,7 @@ OURS = {
     "eval_core.errors",
     "eval_core.files",
     "eval_core.keys",
+    "eval_core.memory",
     "eval_core.metrics",
     "eval_core.models",
     "eval_core.provenance",

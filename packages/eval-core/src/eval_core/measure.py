@@ -19,7 +19,7 @@ from eval_core.assemble import assemble
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.dataset import Query
 from eval_core.environment import new_run_id, observe
-from eval_core.errors import CouldNot, Misuse
+from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.files import write_lines
 from eval_core.partial import Partial
 from eval_core.partition import Partitions, View
@@ -178,15 +178,15 @@ def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
         try:
             backend.close()
         except Exception as error:  # noqa: BLE001  # other people's code, and its answers stand
-            note = f"the backend failed when it was closed: {_words(error)}"
+            note = f"the backend failed when it was closed: {told_by(error)}"
             if note not in tally.notes:
                 tally.notes.append(note)
 
 
-def _words(error: BaseException) -> str:
+def told_by(error: BaseException) -> str:
     """What an exception says, as a text that every file can hold; never empty, never endless."""
     told = str(error)
-    if not isinstance(error, BackendError | CouldNot) or not told.strip():
+    if not isinstance(error, BackendError | EvalError) or not told.strip():
         told = (
             f"{type(error).__name__}: {told}" if told.strip() else f"{type(error).__name__}, without a word"
         )
@@ -224,7 +224,7 @@ def _measure_index(
                 raise
             except Exception as error:
                 raise CouldNot(
-                    f"backend {made.arm.backend!r} cannot index: {_words(error)}", reason="backend-failed"
+                    f"backend {made.arm.backend!r} cannot index: {told_by(error)}", reason="backend-failed"
                 ) from error
             tally.ingest_seconds += time.perf_counter() - began
             tally.documents += len(view)
@@ -298,7 +298,7 @@ def _ask(
         answer = _vet(made, query, request, reply)
     except (Exception, SystemExit) as error:  # noqa: BLE001
         # The boundary to other people's code: whatever a backend raises is a failed row, not a failed harness.
-        record["error"] = _words(error)
+        record["error"] = told_by(error)
         if isinstance(error, BackendError) and error.restarted:
             record["restarted"] = True
         if isinstance(error, CouldNot):

@@ -7,10 +7,8 @@ for timing and the names of process and host, which a committed copy leaves out.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,6 +18,7 @@ from eval_core import metrics
 from eval_core.errors import Refused
 from eval_core.files import atomic, refuse_special
 from eval_core.keys import Key
+from eval_core.memory import uncollected
 from eval_core.models import Closed
 from eval_core.report_check import (
     check_digests,
@@ -320,7 +319,7 @@ def parse_report(raw: bytes, path: Path, arm: str | None = None, *, known: bool 
     `known` says that their SHA-256 is one that was taken when they were checked: they are read, and not checked again.
     """
     try:
-        with _uncollected():
+        with uncollected():
             report = Report.model_validate_json(raw, context=_KNOWN if known else None)
             if not known:
                 json.loads(raw, object_pairs_hook=_distinct)
@@ -345,18 +344,6 @@ def _told(raw: bytes, error: ValidationError) -> str:
     from eval_core.complaints import first_fault
 
     return first_fault(error, Report)
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep the cycle collector from walking a large report again and again while it is built; it holds no cycles."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:

@@ -38,7 +38,7 @@ from eval_core.corpus import CorpusFile
 from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused
 from eval_core.files import canonical, digest_file, read_text
 from eval_core.manifest import Manifest, ManifestQuery, read_manifest
-from eval_core.measure import GIVE_UP_AFTER
+from eval_core.measure import GIVE_UP_AFTER, told_by
 from eval_core.reconstruct.selection import shown
 from eval_core.vet import Answer, vet
 
@@ -238,7 +238,7 @@ def _report(task: _Task, name: str, options: Mapping[str, Any], notes: list[str]
         try:
             backend.close()
         except Exception as error:  # noqa: BLE001  # other people's code, and its answers stand
-            notes.append(f"backend {name!r} failed when it was closed: {_words(error)}")
+            notes.append(f"backend {name!r} failed when it was closed: {told_by(error)}")
     outcomes = [row.outcome for row in errors]
     return BackendReport(
         **task.common,
@@ -265,7 +265,7 @@ def _indexed(backend: Backend, name: str, task: _Task) -> dict[str, JsonValue]:
     except EvalError:
         raise
     except Exception as error:
-        raise CouldNot(f"backend {name!r} cannot index: {_words(error)}", reason="backend-failed") from error
+        raise CouldNot(f"backend {name!r} cannot index: {told_by(error)}", reason="backend-failed") from error
     return implementation
 
 
@@ -289,18 +289,11 @@ def _ask(
     except (Exception, SystemExit) as error:  # noqa: BLE001
         # The boundary to other people's code: whatever it raises is a failed query, not a failed comparison.
         counts["restarts"] += getattr(error, "restarted", False) is True
-        return _words(error), isinstance(error, CouldNot)
+        return told_by(error), isinstance(error, CouldNot)
     if isinstance(answer, Answer):
         counts["duplicates"] += answer.duplicates
         counts["excess"] += answer.excess
     return answer, False
-
-
-def _words(error: BaseException) -> str:
-    """What an exception says, as a text that every file can hold."""
-    told = str(error).encode("utf-8", "backslashreplace").decode()[:4000].strip()
-    own = isinstance(error, BackendError | EvalError) and told
-    return told if own else f"{type(error).__name__}: {told or 'without a word'}"
 
 
 def read_comparison(path: Path) -> Comparison:

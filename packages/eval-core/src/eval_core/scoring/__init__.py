@@ -24,12 +24,11 @@ What is defined here, for files and for loaded data alike:
 
 from __future__ import annotations
 
-import contextlib
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eval_core.errors import Misuse
+from eval_core.memory import uncollected
 from eval_core.metrics import Measure
 from eval_core.scoring.engine import Engine
 from eval_core.scoring.scores import QueryScore, Scores
@@ -53,7 +52,7 @@ def evaluate(
         Misuse: a NaN score, an id that is no text, or nothing to score; see the module.
     """
     engine = Engine(qrels, measures, ties)
-    with _uncollected():
+    with uncollected():
         for query, ranking in run.items():
             _all_texts(query, ranking)
             if isinstance(ranking, Mapping):
@@ -112,7 +111,7 @@ def score_files(
     """
     from eval_core.scoring import shared
 
-    with _uncollected():
+    with uncollected():
         judgements = read_qrels(qrels)
         kind, first = form(run)
         own = kind == "jsonl" and is_own(first)
@@ -158,15 +157,3 @@ def _take_lines(run: Path, engine: Engine, span: tuple[int, int] | None, progres
             engine.by_rank(answer)
     fault.stop()
     return engine
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep the cycle collector from walking what was read again and again; it holds no cycles."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
