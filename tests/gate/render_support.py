@@ -19,7 +19,7 @@ from eval_gate.verdict import (
     Word,
 )
 
-ODDS = "Detects a 10-point loss in {} of cases; false alarm 0.2% where 1.0% of queries flip."
+ODDS = "Detects a 10-point loss in {} of cases; false alarm 0.2% if 1.0% of queries flip from run to run."
 
 
 def reason(

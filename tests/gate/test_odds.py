@@ -198,7 +198,8 @@ def test_the_usual_policy_on_27_queries_says_what_the_table_says() -> None:
     values = {"hit@1": [1.0] * 26 + [0.0]}
     found = odds(values, policy, Budget(), "hit@1", flip_rate=0.01, recover=0.2)
     assert (
-        line(found) == "Detects a 10-point loss in 44% of cases; false alarm 0.2% where 1.0% of queries flip."
+        line(found)
+        == "Detects a 10-point loss in 44% of cases; false alarm 0.2% if 1.0% of queries flip from run to run."
     )
     # With recall@10 measured too, it may fall by 2.0 points, which one query of 27 exceeds: the table's first rule.
     deep = odds(
@@ -412,7 +413,10 @@ def test_a_probability_is_never_told_as_a_certainty_that_it_is_not(share: float,
 
 def test_the_sentence_names_the_drop_that_there_is() -> None:
     found = Odds(false_alarm=0.0, detects={15: 0.5, 20: 0.7}, flip_rate=0.0, exact=True, standard_error=0)
-    assert line(found) == "Detects a 15-point loss in 50% of cases; false alarm 0% where 0% of queries flip."
+    assert (
+        line(found)
+        == "Detects a 15-point loss in 50% of cases; false alarm 0% if 0% of queries flip from run to run."
+    )
 
 
 # The rules of the simulation are those of the gate.

@@ -175,8 +175,8 @@ def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
     tried = [attack for attack in catalogue.attacks() if attack.name in names]
     monkeypatch.setattr(selftest, "attacks", lambda: iter(tried))
-    real = tuple(one for one in real.REAL if one.name in names)
-    monkeypatch.setattr("eval_gate.selftest.measured.REAL", real)
+    chosen = tuple(one for one in real.REAL if one.name in names)
+    monkeypatch.setattr("eval_gate.selftest.measured.REAL", chosen)
 
 
 def test_the_memory_set_is_attacked_for_real(

@@ -154,10 +154,23 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
 
 
+#: What other formats call the fields of a line.
+_ELSEWHERE = {
+    "_id": ("id", "doc_id", "docid", "document_id", "query_id", "qid"),
+    "text": ("body", "content", "contents", "query"),
+}
+
+
+def lacking(field: str, value: Mapping[str, Any]) -> str:
+    """That a line has no such field, with the one that is probably meant."""
+    meant = next((name for name in _ELSEWHERE[field] if name in value), None)
+    return f"has no {field!r}" + (f"; rename {meant!r} to it" if meant else "")
+
+
 def parse_document(value: Mapping[str, Any]) -> Document | str:
     """Turn a line's object into a Document, or say what is wrong with it."""
     if "_id" not in value:
-        return "has no '_id'"
+        return lacking("_id", value)
     problem = id_fault(value["_id"])
     if problem is not None:
         return problem
@@ -165,7 +178,7 @@ def parse_document(value: Mapping[str, Any]) -> Document | str:
     if title is not None and not isinstance(title, str):
         return f"title {title!r} is not a text"
     if not isinstance(text, str):
-        return "has no 'text'" if text is None else f"text {text!r} is not a text"
+        return lacking("text", value) if text is None else f"text {text!r} is not a text"
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.backend import Document
-from eval_core.corpus import CorpusFile, corpus_digest, document_digest, id_fault, read_json_lines
+from eval_core.corpus import CorpusFile, corpus_digest, document_digest, id_fault, lacking, read_json_lines
 from eval_core.definition import Definition, read_definition
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import BOM, BOM_FAULT, digest_file
@@ -106,7 +106,9 @@ def load(
     """
     if not os.path.isdir(folder):
         beside = folder.parent
-        near = did_you_mean(folder.name, [p.name for p in beside.iterdir()] if os.path.isdir(beside) else ())
+        near = did_you_mean(
+            str(folder), [str(beside / p.name) for p in beside.iterdir()] if os.path.isdir(beside) else ()
+        )
         raise Misuse(f"{folder}: no such dataset folder{near}", reason="dataset-missing")
     definition = read_definition(folder)
     plain = definition is None
@@ -227,11 +229,11 @@ def _read_queries(
     lines: dict[str, int] = {}
     fault = collector.at(path)
     for number, value in read_json_lines(path, fault):
-        problem = "has no '_id'" if "_id" not in value else id_fault(value["_id"])
+        problem = lacking("_id", value) if "_id" not in value else id_fault(value["_id"])
         text, metadata = value.get("text"), value.get("metadata")
         metadata = {} if metadata is None else metadata
         if problem is None and not isinstance(text, str):
-            problem = "has no 'text'" if text is None else f"text {text!r} is not a text"
+            problem = lacking("text", value) if text is None else f"text {text!r} is not a text"
         if problem is None and not isinstance(metadata, dict):
             problem = f"metadata {metadata!r} is not a table"
         if problem is not None or not isinstance(text, str):

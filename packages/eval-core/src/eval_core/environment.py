@@ -20,7 +20,13 @@ _CI_RUNS = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_ID", "BUILD_ID")
 def observe(root: Path) -> Environment:
     """Describe this process and the git work tree that `root` is in."""
     commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    status = _git(root, "status", "--porcelain", "--untracked-files=normal") if commit else None
+    inside = commit or _git(root, "rev-parse", "--is-inside-work-tree") == "true"
+    # Before the first commit everything is uncommitted.
+    status = (
+        _git(root, "status", "--porcelain", "--untracked-files=normal")
+        if commit
+        else ("new" if inside else None)
+    )
     return Environment(
         version=eval_core.__version__,
         started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -19,7 +19,7 @@ from eval_core.assemble import assemble
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.dataset import Query
 from eval_core.environment import new_run_id, observe
-from eval_core.errors import CouldNot, EvalError, Misuse
+from eval_core.errors import CouldNot, Misuse
 from eval_core.files import write_lines
 from eval_core.partial import Partial
 from eval_core.partition import Partitions, View
@@ -186,7 +186,7 @@ def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
 def told_by(error: BaseException) -> str:
     """What an exception says, as a text that every file can hold; never empty, never endless."""
     told = str(error)
-    if not isinstance(error, BackendError | EvalError) or not told.strip():
+    if not isinstance(error, BackendError | CouldNot) or not told.strip():
         told = (
             f"{type(error).__name__}: {told}" if told.strip() else f"{type(error).__name__}, without a word"
         )

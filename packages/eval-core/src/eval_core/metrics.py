@@ -208,6 +208,8 @@ def parse(name: str) -> Measure:
         if fits[family.cutoff] and measure.gain in family.gains:
             return measure
     known = _known(name)
+    if (deep := re.fullmatch(r"[a-z_]+@([0-9]+)(\(.*)?", name)) and len(deep[1]) > 9:
+        raise Misuse(f"measure {name!r}: a cut-off has at most 9 digits", reason="measure-unknown")
     nearest = did_you_mean(_other_names(name), known)
     raise Misuse(f"no such measure {name!r}{nearest}  (known: {', '.join(known)})", reason="measure-unknown")
 

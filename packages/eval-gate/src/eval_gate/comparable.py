@@ -203,9 +203,8 @@ def _task_reasons(
         message = f"{report.n} queries were scored, and the floors are for exactly {floors.n}"
         dropped = next((row for row in report.rows if row.outcome == "unscorable"), None)
         if dropped is not None:
-            message += (
-                f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {dropped.detail}"
-            )
+            detail = " ".join(dropped.detail.split())
+            message += f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {detail}"
         reasons.append(refusal("n-differs", message, BAR.format(report.arm)))
     return reasons
 
@@ -219,7 +218,7 @@ def healthy(report: Report) -> list[Reason]:
         reasons.append(
             refusal(
                 "rows-errored",
-                f"{counts}; the first, {row.id}: {row.detail}",
+                f"{counts}; the first, {row.id}: {' '.join(row.detail.split())}",
                 "A run with errored rows is no finding. Mend the backend and measure again.",
             )
         )

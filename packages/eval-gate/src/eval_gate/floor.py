@@ -47,14 +47,6 @@ def eligible(arm: str, reports: Iterable[Report], drifts: float | None = None) -
     """
     runs = {report.run_id: report for report in reports}
     found = sorted(runs.values(), key=lambda report: (report.environment.started, report.run_id))
-    if len(found) < 2:
-        raise Refused(
-            f"{arm}: {len(found)} run is no floor: one run is a dated measurement with no noise under it"
-            if found
-            else f"{arm}: no run has been measured",
-            reason="one-run" if found else "no-run",
-            remedy=f"Measure in another run, then try again:  eval-core measure {arm}",
-        )
     for report in found:
         problem = unfit(report) or unlike(report, found[-1], drifts)
         if problem is not None:
@@ -63,6 +55,14 @@ def eligible(arm: str, reports: Iterable[Report], drifts: float | None = None) -
                 reason=problem.reason,
                 remedy=problem.remedy,
             )
+    if len(found) < 2:
+        raise Refused(
+            f"{arm}: {len(found)} run is no floor: one run is a dated measurement with no noise under it"
+            if found
+            else f"{arm}: no run has been measured",
+            reason="one-run" if found else "no-run",
+            remedy=f"Measure in another run, then try again:  eval-core measure {arm}",
+        )
     return found
 
 

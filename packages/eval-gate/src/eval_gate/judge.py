@@ -122,7 +122,7 @@ def judge_arm(
         system_changes=system_changes(committed, report),
         provisional=floors.provisional,
         tracked=floors.tracked,
-        odds=str(floors.odds) if floors.odds else None,
+        odds=_odds(floors),
         warnings=(*notes, *_warnings(floors, budget, report)),
     )
     if refusals:
@@ -146,6 +146,14 @@ def judge_arm(
             "warnings": (*verdict.warnings, *grading.slack(floors, graded)),
         }
     )
+
+
+def _odds(floors: ArmFloors) -> str | None:
+    """What the floors catch, and how often they cry wolf."""
+    if floors.odds is None:
+        return None
+    same = len({run.digest for run in floors.evidence}) == 1
+    return f"{floors.odds}{' Its runs did not differ.' if same else ''}"
 
 
 def _warnings(floors: ArmFloors, budget: Budget, report: Report) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+from eval_core.errors import Misuse, did_you_mean
 from eval_core.provenance import check, sidecar
 from eval_core.provenance.configured import Configured, configuration
 from eval_core.report import Report
@@ -32,9 +34,21 @@ class Origin(NamedTuple):
 class Origins:
     """Looks at one report after another of a workspace; eval.toml and the waivers are read once, when first needed."""
 
-    def __init__(self, policy: Path, config: Path, *, required: bool) -> None:
+    def __init__(
+        self,
+        policy: Path,
+        config: Path,
+        *,
+        required: bool,
+        arms: Collection[str] = (),
+        today: date | None = None,
+    ) -> None:
+        """`arms` are those that have floors: a waiver of another is a mistake. `today` is the day for waivers that
+        expire."""
         self._policy = policy
         self._required = required
+        self._arms = arms
+        self._today = today
         self._configured: Configured | None = configuration(config) if config.exists() else None
 
     def of(self, report: Report, raw: bytes, path: Path) -> Origin:
@@ -53,13 +67,22 @@ class Origins:
         from eval_core.provenance.waivers import read
 
         waivers = read(waivers_path)
-        kept, used = waivers.settle(report.arm, findings)
+        strangers = [waiver.arm for waiver in waivers.waiver if self._arms and waiver.arm not in self._arms]
+        if strangers:
+            raise Misuse(
+                f"{waivers_path}: waives {strangers[0]!r}, which has no floors{did_you_mean(strangers[0], self._arms)}",
+                reason="arm-unknown",
+            )
+        kept, used = waivers.settle(report.arm, findings, self._today)
         notes = [f"waived: {waiver.reason} (fingerprint {waiver.fingerprint[:12]}…)" for waiver in used]
-        notes += waivers.idle({report.arm: [finding.fingerprint for finding in findings]})
+        notes += waivers.idle({report.arm: [finding.fingerprint for finding in findings]}, self._today)
         return Origin([self._reason(report.arm, f.code, f.message, f.fingerprint) for f in kept], notes)
 
     def _reason(self, arm: str, code: str, message: str, fingerprint: str | None) -> Reason:
         remedy = _REMEDIES[code].format(arm)
         if fingerprint is not None:
-            remedy += f"   (or waive exactly this in {self._policy / WAIVERS}: fingerprint {fingerprint})"
+            remedy += (
+                f"   (or waive exactly this in {self._policy / WAIVERS}: [[waiver]] with "
+                f'arm = "{arm}", a reason, and fingerprint = "{fingerprint}")'
+            )
         return Reason(code=code, word="refused", message=message, remedy=remedy)

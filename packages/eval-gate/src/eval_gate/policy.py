@@ -106,10 +106,10 @@ class ToldOdds(Closed):
 
 
 def sentence(points: int, detected: float, false_alarm: float, flip_rate: float) -> str:
-    """`Detects a 10-point loss in 44% of cases; false alarm 0.2% where 1% of queries flip.`"""
+    """`Detects a 10-point loss in 44% of cases; false alarm 0.2% if 1% of queries flip from run to run.`"""
     return (
         f"Detects a {points}-point loss in {percent(detected)} of cases; false alarm {percent(false_alarm)} "
-        f"where {percent(flip_rate)} of queries flip."
+        f"if {percent(flip_rate)} of queries flip from run to run."
     )
 
 
@@ -211,10 +211,16 @@ def read_floors(path: Path) -> Floors:
             and margin do not give.
     """
     if not path.exists():
+        there = path.parent.is_dir()
         raise Misuse(
-            f"{path}: no floors, so there is nothing to gate on",
+            f"{path}: no floors, so there is nothing to gate on"
+            if there
+            else f"{path}: no floors, so there is nothing to gate on; there is no folder {str(path.parent)!r} here",
             reason="floors-missing",
-            remedy="Measure twice, then propose them:  eval-gate floor",
+            remedy="Measure twice, then propose them:  eval-gate floor"
+            if there
+            else "Run in the folder that holds policy/, or say --policy FOLDER; where there are no floors yet, measure "
+            "twice, then propose them:  eval-gate floor",
         )
     text = read_text(path, "floors file")
     try:

@@ -107,7 +107,11 @@ def measure(
                         progress=progress,
                     )
             except KeyboardInterrupt:
-                click.echo(f"\n{made.name}: interrupted; go on with  {_again(arms, lane, config)}", err=True)
+                click.echo(
+                    f"\n{made.name}: interrupted; go on with  {_again(arms, lane, config)}\n"
+                    "  A resumed run can be read and compared; to gate or to floor, measure in one go.",
+                    err=True,
+                )
                 raise
             except EvalError as error:
                 if error.exit_code != 3:
@@ -262,7 +266,7 @@ def _details(report: Report) -> None:
 
     bad = [row for row in report.rows if row.outcome in ("errored", "unscored")]
     for row in bad[:3]:
-        click.echo(f" {report.arm}  {row.id} {row.outcome}: {clip(row.detail, 160)}")
+        click.echo(f" {report.arm}  {row.id} {row.outcome}: {clip(' '.join(row.detail.split()), 160)}")
     if len(bad) > 3:
         click.echo(f" {report.arm}  … {count(len(bad) - 3, 'more row')} in the report")
     if report.health.unstable:
@@ -273,6 +277,8 @@ def _details(report: Report) -> None:
 def _next(workspace: Workspace, reports: list[Report]) -> str:
     if any(not report.health.ok for report in reports):
         return "Next: mend what errored and measure again; a report with errored rows is no evidence."
+    if any(report.resumed for report in reports):
+        return "Next: measure once more, in one go: a resumed run is whole, and neither evidence nor graded."
     if (workspace.root / "policy" / "floors.toml").exists():
         return "Next: eval-gate check          grade them against policy/"
     history = workspace.output("history")

@@ -66,6 +66,12 @@ def _check(path: Path) -> str:
         definition = read_definition(path.parent)
         return f"definition of set {definition.name}" if definition else ""
     if path.suffix == ".toml":
+        if path.parent.name == "policy":
+            raise Misuse(
+                f"{path}: is a part of the policy, which the gate reads",
+                reason="part-of-the-policy",
+                remedy=f"eval-gate check --policy {path.parent}",
+            )
         return _configuration(path)
     if path.suffix == ".jsonl":
         raise Misuse(

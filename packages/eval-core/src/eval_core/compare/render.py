@@ -60,7 +60,7 @@ def decision(versus: Versus) -> str:
                 f"{effect.after:.3f} over {count(effect.n, 'query', 'queries')}, difference 0, p = 1"
             )
         case "same":
-            return f"{figures}; documents moved, and no query's value changed"
+            return f"{figures}; documents moved, and no query's {effect.measure} changed"
         case "unresolvable":
             return f"{figures}; unresolvable at this n"
         case "unclear":

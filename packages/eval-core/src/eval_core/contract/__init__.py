@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from eval_core import backend as registry
-from eval_core.backend import Backend, BackendError, Reply, Request
+from eval_core.backend import Backend, Reply, Request
 from eval_core.contract.corpus import EXCLUDE, INCLUDE, WORDS, place, search
 from eval_core.contract.models import (
     Account,

@@ -385,6 +385,8 @@ def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path 
             "metric ARM MEASURE",
         )
     elif other is not None and not any(isinstance(target, Asserted) for target in targets):
+        if not other.exists():
+            raise Misuse(f"{other}: no such file of published metrics", reason="file-missing")
         message, help_ = f"{names}: no mark asserts anything of {_utf8(str(other))}", "metric from:KEY"
     else:
         return []

@@ -95,7 +95,8 @@ def baseline(
         click.echo(f"{policy / BUDGETS}: p95 at most {p95_ms:g} ms for {', '.join(names)}")
     where = policy / BASELINES
     click.echo(
-        f"Wrote {where}. Commit it by itself, naming the run."
+        f"Wrote {where}. Commit policy/ by itself, naming the runs.\n"
+        "Next: eval-core measure && eval-gate check    in the job that is already required"
         if write
         else "Nothing was written; --write applies it."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,7 +200,7 @@ def _bound(
         head = checked_out(Path())
     asked = Asked(require, head, frozenset(places))
 
-    origins = Origins(policy, config, required="provenance" in require)
+    origins = Origins(policy, config, required="provenance" in require, arms=floors.arms, today=date.today())
 
     def arm(name: str) -> ArmVerdict:
         # One at a time: of fifty arms no more than one report is held.

@@ -86,6 +86,7 @@ def promote(
     form: str,
 ) -> int:
     """Hold CANDIDATE to the rule for taking INCUMBENT's place as the default; exit 1 unless all of it is proven."""
+    from eval_core.errors import did_you_mean
     from eval_gate.origin import Origins
     from eval_gate.policy import FLOORS, is_name, read_floors
     from eval_gate.promotion.change import Wanted, plan, write
@@ -103,6 +104,9 @@ def promote(
         raise click.UsageError(f"--evidence is given once; a promotion stands on {FEWEST_RUNS} runs or more")
     read = read_rules(rules or policy / RULES)
     workspace = _workspace(config)
+    for name in (candidate, incumbent):
+        if workspace is not None and name not in workspace.arms and did_you_mean(name, workspace.arms):
+            raise click.UsageError(f"no arm {name!r} in {config}{did_you_mean(name, workspace.arms)}")
     sides = _arm(candidate, workspace), _arm(incumbent, workspace)
     moved = _dataset(sides[0], workspace, dataset, wanted)
     floors = read_floors(policy / FLOORS) if (policy / FLOORS).exists() else None

@@ -13,9 +13,12 @@ from eval_core.files import atomic, refuse_special
 from eval_gate.render import FORMATS, Place, rendered
 from eval_gate.verdict import Verdict
 
+#: The form of a file that only its name tells.
+_SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit"}
+
 
 def asked(outputs: Sequence[str], form: str) -> dict[Path, str]:
-    """The form of each file that is asked for, as FILE or FORMAT=FILE.
+    """The form of each file that is asked for, as FORMAT=FILE, or FILE: by its suffix, else the one that is printed.
 
     Raises:
         click.UsageError: no such form, no file, or one file twice.
@@ -24,7 +27,7 @@ def asked(outputs: Sequence[str], form: str) -> dict[Path, str]:
     for item in outputs:
         name, equals, file = item.partition("=")
         if not equals:
-            name, file = form, item
+            name, file = _SUFFIXES.get(Path(item).suffix, form), item
         if name not in FORMATS:
             raise click.UsageError(
                 f"--output {item!r}: no form {name!r}{did_you_mean(name, FORMATS)}  (forms: {', '.join(FORMATS)})"

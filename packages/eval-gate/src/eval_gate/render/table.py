@@ -259,9 +259,13 @@ def _notes(verdict: Verdict, arms: list[ArmVerdict]) -> list[str]:
         if arm.verdict == "pass":  # of the others it was said above
             lead = f"{_cell(arm.arm, 40)}: system changed since the baseline: "
             notes += _changes(arm.system_changes, "", lead)
+    warned: dict[str, list[str]] = {}
     for arm in verdict.arms:
         for warning in arm.warnings:
-            notes += _wrapped(f"{_cell(arm.arm, 40)}: {shown(warning)}.")
+            warned.setdefault(warning, []).append(arm.arm)
+    for warning, alike in warned.items():
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        notes += _wrapped(f"{_cell(alike[0], 40)}{more}: {shown(warning)}.")
     if any(words.is_chance(arm) for arm in verdict.arms):
         notes.append(words.CHANCE)
     if any(arm.provisional for arm in verdict.arms):
@@ -270,8 +274,9 @@ def _notes(verdict: Verdict, arms: list[ArmVerdict]) -> list[str]:
         notes.append(words.UNBOUND)
     if verdict.not_gated:
         names = ", ".join(_cell(name, 40) for name in verdict.not_gated[: 2 * SHOWN])
-        more = len(verdict.not_gated) - 2 * SHOWN
-        notes += _wrapped(f"Not gated, for want of floors: {names}{f' and {more} more' if more > 0 else ''}.")
+        further = len(verdict.not_gated) - 2 * SHOWN
+        tail = f" and {further} more" if further > 0 else ""
+        notes += _wrapped(f"Not gated, for want of floors: {names}{tail}.")
     notes += _odds(arms)
     return ["", *notes] if notes else []
 

@@ -117,8 +117,10 @@ def holds(arm: ArmVerdict, grade: Graded) -> bool:
 
 
 def latency(arm: ArmVerdict) -> str:
-    told = f"{arm.p95_ms:.2f}" if arm.p95_ms is not None else "–"
-    return told if arm.budget_p95_ms is None else f"{told} ≤ {arm.budget_p95_ms:g}"
+    if arm.p95_ms is None or arm.budget_p95_ms is None:
+        return "–" if arm.p95_ms is None else f"{arm.p95_ms:.2f}"
+    sign = "≤" if arm.p95_ms <= arm.budget_p95_ms else ">"
+    return f"{arm.p95_ms:.2f} {sign} {arm.budget_p95_ms:g}"
 
 
 def state(arm: ArmVerdict) -> str:
