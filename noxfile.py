@@ -130,6 +130,8 @@ def in_ci() -> list[str]:
     options: list[str] = []
     if os.environ.get("CI"):
         options += [f"--require={name}" for name in ("head", "clean", "class")]
+    if base := os.environ.get("GITHUB_BASE_REF"):
+        options.append(f"--target=origin/{base}")  # what the pull request does to the bar itself
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         options += ["--format=github", f"--output=markdown={summary}"]
     return options

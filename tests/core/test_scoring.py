@@ -475,13 +475,16 @@ def test_what_a_query_says_gives_its_values_again(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------- intervals
 
 
-def scores_of(table: dict[str, list[float]]) -> Scores:
+def scores_of(table: dict[str, list[float]], grades: tuple[int, ...] = (1,)) -> Scores:
     rows = zip(*table.values(), strict=True)
     return Scores(
         measures=tuple(map(parse, table)),
         ties="trec",
         found={f"q{n}": (row, (), 1) for n, row in enumerate(rows)},
-        qrels={},
+        qrels={
+            f"q{n}": {f"d{place}": grade for place, grade in enumerate(grades)}
+            for n in range(len(next(iter(table.values()))))
+        },
         missing=[],
         unjudged=0,
         unscorable=[],
@@ -491,7 +494,8 @@ def scores_of(table: dict[str, list[float]]) -> Scores:
 
 
 def test_intervals_of_many_queries_are_what_the_bootstrap_would_draw() -> None:
-    """The expansion stays within what the bootstrap's own seed moves; other columns are as in statistics."""
+    """The expansion stays within what the bootstrap's own seed moves; other columns are as in statistics: with one
+    relevant document a query, precision@2 is 0 or the most it can be."""
     chance = random.Random(5)
     n = 4000
     table = {
@@ -499,7 +503,8 @@ def test_intervals_of_many_queries_are_what_the_bootstrap_would_draw() -> None:
         "map": [chance.random() ** 9 for _ in range(n)],
         "ndcg@5": [chance.choice((0.0,) * 98 + (0.5, 0.25)) for _ in range(n)],
         "hit@1": [float(chance.random() < 0.3) for _ in range(n)],
-        "recall@1": [0.25] * n,
+        "ndcg": [0.25] * n,
+        "all@5": [0.0] * n,
         "precision@2": [chance.choice((0.0, 0.5)) for _ in range(n)],
     }
     found = scores_of(table).intervals()
@@ -509,8 +514,23 @@ def test_intervals_of_many_queries_are_what_the_bootstrap_would_draw() -> None:
         for side in (0, 1):
             bounds = [draw[place][side] for draw in drawn]
             assert min(bounds) - 0.06 * width <= found[name][side] <= max(bounds) + 0.06 * width, (name, side)
-    for name in ("hit@1", "recall@1", "precision@2"):
-        assert found[name] == statistics.intervals({name: table[name]})[name]
+    for name in ("hit@1", "ndcg", "all@5", "precision@2"):
+        assert found[name] == statistics.intervals({name: table[name]}, {"precision@2": 0.5})[name]
+    assert found["ndcg"].high > 0.25
+
+
+def test_what_a_measure_can_be_at_most_is_read_from_the_judgements() -> None:
+    """precision@5 of 0.2 for all: with one relevant document a query that is the most, with two it is not."""
+    table = {"precision@5": [0.2] * 14}
+    assert scores_of(table).intervals()["precision@5"].high == 0.2
+    assert scores_of(table, (1, 2, 0)).intervals()["precision@5"].high > 0.23
+    assert metrics.most([[1], [0, 2]], [parse(name) for name in ("precision@5", "recall@5", "judged@5", "mrr")]) == [
+        0.2,
+        1.0,
+        1.0,
+        1.0,
+    ]
+    assert metrics.most([[1, 1, 1, 2], [0]], [parse("recall@1"), parse("ndcg@1"), parse("all@1")]) == [0.25, 1.0, 0.0]
 
 
 def test_intervals_of_few_queries_are_those_of_statistics() -> None:

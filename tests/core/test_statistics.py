@@ -29,6 +29,7 @@ from eval_core.statistics import (
     paired,
     resolution,
     sign_flip,
+    unseen,
     wilson,
 )
 
@@ -179,13 +180,42 @@ def test_measures_of_0_and_1_have_wilsons_interval_and_the_others_the_bootstraps
     assert found["mrr"] == found["map"] == bootstrap([graded])[0]
 
 
-def test_a_measure_of_two_values_is_bounded_as_its_share_and_never_a_point() -> None:
+@pytest.mark.parametrize("hits", [0, 9, 14])
+def test_a_measure_of_nothing_or_the_most_there_can_be_is_bounded_as_its_share(hits: int) -> None:
     """precision@5 with one relevant document a query is 0 or 0.2: a fifth of hit@5, also where all are found."""
-    found = intervals({"hit@5": [1.0] * 14, "precision@5": [0.2] * 14})
-    assert found["hit@5"] == wilson(14, 14)
-    assert found["precision@5"] == pytest.approx([bound / 5 for bound in wilson(14, 14)])
-    assert found["precision@5"].low < 0.2
+    shares = [1.0] * hits + [0.0] * (14 - hits)
+    found = intervals({"hit@5": shares, "precision@5": [share / 5 for share in shares]}, {"precision@5": 0.2})
+    assert found["hit@5"] == wilson(hits, 14)
+    assert found["precision@5"] == pytest.approx([bound / 5 for bound in wilson(hits, 14)])
     assert intervals({}) == {}
+
+
+def test_a_measure_that_is_the_same_for_every_query_may_be_higher_for_the_next() -> None:
+    """By hand: z² = 3.8415 further queries, all 0 or all 1, take an mrr of 0.5 over 50 to 25 / 53.8415 = 0.4643 and to
+    28.8415 / 53.8415 = 0.5357. Where it can be no more than 0.5, that is the upper bound."""
+    assert intervals({"mrr": [0.5] * 50})["mrr"] == pytest.approx((0.46433, 0.53567), abs=1e-5)
+    assert intervals({"mrr": [0.5] * 50}, {"mrr": 0.5})["mrr"] == pytest.approx((0.46433, 0.5), abs=1e-5)
+    assert intervals({"mrr": [0.5] * 40 + [0.0] * 10})["mrr"].high > 0.4
+
+
+@pytest.mark.parametrize("level", [0.0, 1 / 3, 0.5, 1.0])
+@pytest.mark.parametrize("n", [5, 27, 200])
+def test_an_interval_moves_little_where_a_value_moves_little(level: float, n: int) -> None:
+    even = intervals({"ndcg@10": [level] * n})["ndcg@10"]
+    other = level + (0.01 if level < 1 else -0.01)
+    odd = intervals({"ndcg@10": [level] * (n - 1) + [other]})["ndcg@10"]
+    assert odd == pytest.approx(even, abs=0.01)
+    assert even == pytest.approx(unseen(level, n))
+    assert even.high - even.low == pytest.approx(wilson(0, n).high)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+@settings(max_examples=60)
+def test_no_interval_is_narrower_than_wilsons_where_nothing_varies(column: list[float]) -> None:
+    low, high = intervals({"map": column})["map"]
+    middle, n = math.fsum(column) / len(column), len(column)
+    assert 0 <= low <= middle <= high <= 1
+    assert high - low >= wilson(n, n).high - wilson(n, n).low - 1e-12
 
 
 # --------------------------------------------------------------------------------------------- McNemar

@@ -28,6 +28,7 @@ def arm(**other: Any) -> ArmFloors:
         "n": 50,
         "margin": 2,
         "provisional": True,
+        "headline": "hit@1",
         "task": TASK,
         "metrics": {"hit@1": Floor(max_misses=10), "mrr": Floor(floor=0.75)},
         "evidence": (),
@@ -227,10 +228,11 @@ def test_a_bar_lowered_with_the_regression_that_needs_it_is_green_and_told(kept:
         ("notes", "floor of hit@1", "0.8889", "0.7407", True, "four are disputed"),
         ("notes", "floor of recall@10", "0.9259", "0.7778", True, "four are disputed"),
         ("notes", "floor of mrr", "0.9074", "0.7593", True, "four are disputed"),
+        *[("notes", "baseline", "recall@1 0.9630", "0.8148 and 16 more fell", True, "four are disputed")],
     ]
     kept.commit()
     assert kept.check("--target", "HEAD").verdict["bar"] == []
-    assert len(kept.check("--target", "HEAD~1").verdict["bar"]) == 3
+    assert len(kept.check("--target", "HEAD~1").verdict["bar"]) == 4
 
 
 def test_a_failing_verdict_tells_the_bar_too(kept: Space) -> None:
@@ -241,13 +243,15 @@ def test_a_failing_verdict_tells_the_bar_too(kept: Space) -> None:
 
 
 def test_a_policy_that_the_target_has_none_of_is_all_new(kept: Space) -> None:
-    """A4: the first floors of a repository come in a change too, and nothing of them is looser."""
+    """A4: the first floors of a repository come in a change too, and so does a policy that was moved away; which of
+    the two it is, a person sees."""
     kept.git("rm", "-rq", "--cached", "policy")
     kept.git("commit", "-q", "-m", "without a policy")
     done = kept.check("--target", "HEAD")
     assert done.code == 0
     found = [(change["what"], change["looser"]) for change in done.verdict["bar"]]
-    assert found == [("floors", False), ("max_net_lost", False)]
+    assert found == [("policy", True)]
+    assert "new here; HEAD has none at policy" in done.verdict["bar"][0]["after"]
 
 
 def at_the_top(space: Space) -> Path:

@@ -161,6 +161,7 @@ def _floors(n: int) -> ArmFloors:
         n=n,
         margin=1,
         provisional=True,
+        headline="hit@1",
         task=dict.fromkeys(TASK_PARTS, "none"),
         metrics={"hit@1": Floor(max_misses=1)},
         evidence=(run,),

@@ -46,6 +46,7 @@ def floors(
         n=n,
         margin=margin,
         provisional=True,
+        headline="hit@1",
         task=dict.fromkeys(TASK_PARTS, "x"),
         metrics=dict(metrics),
         categories=dict(categories or {}),

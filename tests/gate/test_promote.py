@@ -23,10 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from promote_support import FIRST, REPOSITORY, SECOND, Stage, condition_of, rule, side, staged, view
 
+from eval_core import provenance
 from eval_core.contract import as_json, compare_backends
 from eval_core.errors import Faults, Misuse
+from eval_core.report import read_report
 from eval_gate.policy import Budgets, Floors, read_budgets, read_floors
-from eval_gate.promotion.change import default_text, write
+from eval_gate.promotion.change import default_text
 from eval_gate.promotion.models import Promotion, PromotionRecord, read_rules
 from eval_gate.promotion.rules import judge
 from eval_gate.promotion.state import mixed
@@ -706,9 +708,14 @@ def test_one_change_moves_default_floors_baseline_budget_and_record(stage: Stage
         "policy/floors.toml",
         "policy/budgets.toml",
         "policy/baselines/tuned.json",
+        "policy/baselines/tuned.intoto.jsonl",
         record_name,
     }
     assert all(name in done.out for name in names - copies)
+    # What produced the baseline is vouched for, as publishing asks.
+    baseline = stage.policy / "baselines" / "tuned.json"
+    report = read_report(baseline, "tuned")
+    assert provenance.check(report, baseline.read_bytes(), provenance.sidecar(baseline)) == []
     # The configuration keeps its words, and gains one table.
     assert stage.config.read_text().startswith("# The arms of this repository.")
     assert "# hardly any weight for repeated terms" in stage.config.read_text()
@@ -838,7 +845,44 @@ def test_a_bar_that_would_be_lowered_needs_a_reason(stage: Stage) -> None:
     )
 
 
-@pytest.mark.parametrize("fatal", [1, 4, 7])
+def test_whatever_is_cut_off_for_good_leaves_the_old_default_or_is_refused(
+    stage: Stage, make: type[Space], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A5: a machine that stops between two names. The candidate is never gated without its budget, and never the
+    default without its record."""
+    files: dict[Path, bytes] = {}
+    with monkeypatch.context() as patch:
+        patch.setattr("eval_gate.promotion.change.write_all", files.update)
+        assert stage.promote("tuned", "--p95-ms", "1000", "--write").code == 0
+    names = [name.as_posix() for name in files]
+    passing = []
+    for count in range(len(files) + 1):
+        root = tmp_path / str(count)
+        shutil.copytree(stage.root, root)
+        for name, content in list(files.items())[:count]:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(content)
+        if make(root).check().code == 0:
+            passing.append(names[count - 1] if count else "nothing")
+    # With its baseline the candidate is gated like any other arm, and the default is still the old one.
+    assert passing == ["nothing", "policy/baselines/tuned.json", "eval.toml"]
+    assert names.index("policy/budgets.toml") < names.index("policy/baselines/tuned.json")
+
+
+def test_deleted_floors_are_no_way_to_a_lower_bar(stage: Stage) -> None:
+    """A5: floors that were taken out by hand are not made anew by a promotion without a word."""
+    assert stage.space.gate("floor", "tuned", "--write").code == 0
+    cut_table(stage.policy / "floors.toml", "arms.tuned")
+    before = stage.space.tree()
+    assert stage.codes("tuned", "--p95-ms", "1000", "--write") == ["floors-deleted"]
+    nothing = stage.promote("tuned", "--p95-ms", "1000", "--write", "--reason", "\u200b")
+    assert nothing.code == 2 and "says nothing" in nothing.err
+    assert stage.space.tree() == before
+    assert stage.promote("tuned", "--p95-ms", "1000", "--write", "--reason", "new queries").code == 0
+    assert bar(stage)[0].arms["tuned"].reason == "new queries"
+
+
+@pytest.mark.parametrize("fatal", [1, 5, 8])
 def test_a_change_that_is_cut_off_leaves_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, fatal: int
 ) -> None:
@@ -861,34 +905,6 @@ def test_a_change_that_is_cut_off_leaves_nothing(
     assert stage.space.tree() == before
 
 
-@pytest.mark.parametrize("fatal", range(1, 5))
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_files_are_written_all_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal: int, error: type[BaseException]
-) -> None:
-    """A5: what stood is put back byte by byte, what is new is gone, and so are the folders made for it."""
-    (tmp_path / "old.toml").write_bytes(b"old\r\n")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
-    names = ["new/deep/a.json", "new/b.json", "old.toml", "c.json"]
-    order = []
-    replace = os.replace
-
-    def cut(source: Any, target: Any) -> None:
-        order.append(Path(target).relative_to(tmp_path).as_posix())
-        if len(order) == fatal:
-            raise error
-        replace(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", cut)
-        with pytest.raises(error):
-            write({tmp_path / name: name.encode() for name in names})
-    assert order[:fatal] == names[:fatal]  # the last of them is what makes the change count
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*")} == before
-    write({tmp_path / name: name.encode() for name in names})
-    assert all((tmp_path / name).read_text() == name for name in names)
-
-
 def test_a_full_disk_shows_before_anything_takes_its_name(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -901,7 +917,7 @@ def test_a_full_disk_shows_before_anything_takes_its_name(
     def full(handle: int) -> None:
         nonlocal count
         count += 1
-        if count == 7:  # the last of seven files
+        if count == 8:  # the last of eight files
             raise OSError(28, "No space left on device")
         sync(handle)
 
@@ -1012,6 +1028,24 @@ GOOD_RULE = '[[rule]]\nover = "x"\nconditions = [{ metric = "mrr", is = "higher"
             "greater than or equal to 2",
         ),
         (GOOD_RULE.replace("mrr", "missing_ground_truth"), "none compares a measure of quality"),
+        (
+            GOOD_RULE.replace('mrr", is = "higher"', 'missing_ground_truth", is = "not-higher"'),
+            "none compares a measure of quality",
+        ),
+        (
+            GOOD_RULE.replace('mrr", is = "higher"', 'recall@10", is = "not-higher"'),
+            "promotion.toml:4  conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
+            'is worse; write { metric = "recall@10", is = "at-least-equal" }',
+        ),
+        (
+            GOOD_RULE.replace("[{", '[{ metric = "any_relevant_at_k", is = "not-higher" }, {'),
+            "'any_relevant_at_k' is a measure of quality",
+        ),
+        (
+            GOOD_RULE.replace("[{", '[{ metric = "missing_ground_truth", is = "higher" }, {'),
+            "promotion.toml:4  conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
+            'asks for more; write { metric = "missing_ground_truth", is = "not-higher" }',
+        ),
         (GOOD_RULE + GOOD_RULE, "over = 'x' stands in two rules; join them"),
         ('[[rule]]\nover = "x"\nconditions = []\n', "should have at least 1 item"),
         (

@@ -106,7 +106,10 @@ def bounded(rows: Sequence[ReportRow], cutoffs: tuple[int, ...]) -> Summary:
 def _bounded(part: Slice, rows: Sequence[ReportRow]) -> Slice:
     if not rows:
         return part
-    found = statistics.intervals({name: [row.metrics[name] for row in rows] for name in part.metrics})
+    names = list(part.metrics)
+    most = metrics.most(([j.grade for j in row.judged] for row in rows), list(map(metrics.parse, names)))
+    table = {name: [row.metrics[name] for row in rows] for name in names}
+    found = statistics.intervals(table, dict(zip(names, most, strict=True)))
     bounds = {name: (round(low, DECIMALS), round(high, DECIMALS)) for name, (low, high) in found.items()}
     return part.model_copy(update={"intervals": bounds})
 

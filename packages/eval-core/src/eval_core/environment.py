@@ -22,11 +22,7 @@ def observe(root: Path) -> Environment:
     commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     inside = commit or _git(root, "rev-parse", "--is-inside-work-tree") == "true"
     # Before the first commit everything is uncommitted.
-    status = (
-        _git(root, "status", "--porcelain", "--untracked-files=normal")
-        if commit
-        else ("new" if inside else None)
-    )
+    status = _dirt(root) if commit else ("new" if inside else None)
     return Environment(
         version=eval_core.__version__,
         started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -39,6 +35,23 @@ def observe(root: Path) -> Environment:
         python=platform.python_version(),
         platform=f"{platform.system()}-{platform.machine()}",
     )
+
+
+#: Folders beside eval.toml that decide nothing of what is measured.
+_NOT_MEASURED = (":(exclude).eval", ":(exclude)policy")
+
+
+def _dirt(root: Path) -> str | None:
+    """What is not committed of the tree around `root`; None where git does not say.
+
+    What measuring writes is no part of what is measured, nor is the policy. Files that git was told to take for
+    unchanged are looked at by nobody, and so count.
+    """
+    status = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ":/", *_NOT_MEASURED)
+    flags = _git(root, "ls-files", "-v", "--full-name", ":/")
+    if status is None or flags is None:
+        return status
+    return status + "".join(line for line in flags.splitlines() if line[:1].islower())
 
 
 def environment_class() -> str:

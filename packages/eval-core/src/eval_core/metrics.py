@@ -300,6 +300,22 @@ def score(
     return dict(zip(measures, values, strict=True))
 
 
+def most(judgements: Iterable[Iterable[int]], measures: Sequence[Measure]) -> list[float]:
+    """The largest value that each measure can take for any of some queries: that of the best ranking there is.
+
+    With one relevant document a query, precision@10 is at most 0.1.
+
+    Args:
+        judgements: of each query the grades of its judged documents.
+    """
+    values = scorer(measures)
+    best = [0.0] * len(measures)
+    for grades in {tuple(sorted(given, reverse=True)) for given in judgements}:
+        view = ranked(((grade, rank) for rank, grade in enumerate(grades, 1)), len(grades))
+        best = list(map(max, best, values(view)))
+    return best
+
+
 def mean(values: Sequence[float]) -> float:
     """The arithmetic mean, exactly rounded; 0 where there is nothing.
 

@@ -4,7 +4,8 @@
 what                how, and from where
 ==================  ===========================================================================================
 share of 0s and 1s  Wilson's score interval (Wilson 1927)
-any other mean      percentile bootstrap over queries (Efron 1979; Efron and Tibshirani 1993, chapter 13)
+any other mean      percentile bootstrap over queries (Efron 1979; Efron and Tibshirani 1993, chapter 13), and never
+                    narrower than Wilson's interval is where nothing varies
 lost and gained     McNemar's test with the mid-p value (McNemar 1947; Fagerland, Lydersen and Laake 2013)
 mean difference     randomisation by flipping signs (Fisher 1935; Smucker, Allan and Carterette 2007)
 several p values    step-down correction (Holm 1979)
@@ -198,15 +199,42 @@ def _steps(values: Sequence[float]) -> tuple[float, list[int]]:
     return unit, [round(value / unit * _ONE) for value in values]
 
 
-def intervals(table: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
+def unseen(middle: float, n: int, most: float = 1.0) -> Interval:
+    """The least interval that n values allow of a mean of values in [0, `most`], however alike they are.
+
+    Wilson's interval is that of (n p + z²/2 ± z √(n p(1-p) + z²/4)) / (n + z²). Its variance p(1-p) is that of 0s and
+    1s; of other values it is smaller, and where it is 0, the rest is this: (n · middle) / (n + z²) to
+    (n · middle + z² · most) / (n + z²). Said otherwise: what z² = 3.84 further queries would make of the mean, were all
+    of them 0, or all the most there can be. At a mean of 0 and of `most` it is Wilson's own interval.
+    """
+    share = wilson(0, n).high
+    low = (1 - share) * middle
+    return Interval(low, min(low + share * most, most))
+
+
+def spanned(found: Interval, middle: float, n: int, most: float = 1.0) -> Interval:
+    """An interval, widened to what n values allow at least (see `unseen`)."""
+    least = unseen(middle, n, most)
+    return Interval(min(found.low, least.low), max(found.high, least.high))
+
+
+def intervals(
+    table: Mapping[str, Sequence[float]], most: Mapping[str, float] | None = None
+) -> dict[str, Interval]:
     """The 95% interval of each measure's mean, by name: Wilson's for 0s and 1s, the bootstrap's for the rest.
 
     Which of them is decided by the values: on queries with one relevant document each, recall@k is hit@k, and is
-    bounded alike; and precision@k, there 0 or 1/k, is bounded by 1/k of it. The bootstrap would give such measures no
-    width at all where every query is found.
+    bounded alike. What stands in the place of 1 is the largest value that the measure can take for these queries,
+    `most`: precision@k is there 0 or 1/k, cannot be more, and is bounded by 1/k of hit@k. An mrr that is 1/2 for every
+    query could be 1 for the next, and is no share of 1/2.
+
+    Resampling shows only values that were seen: it gives no width at all where every query scores the same, and hardly
+    any where one of fifty differs by a little. So a bootstrapped interval is made to hold that of `unseen`, which is
+    what remains of Wilson's where the values do not vary. It moves little where the values move little.
 
     Args:
         table: a value of at least 0 a query by the measure's name. Columns of the same values are computed once.
+        most: the largest value that a measure can take for any of these queries, by its name; 1 where it is not told.
 
     Raises:
         ValueError: columns that are empty, of unequal length or not finite, or a value below 0.
@@ -218,17 +246,23 @@ def intervals(table: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
     columns = {name: tuple(sorted(values)) for name, values in table.items()}
     if len({len(column) for column in columns.values()}) > 1:
         raise ValueError("measures of one slice should have a value for the same queries")
-    found: dict[tuple[float, ...], Interval] = {}
-    graded: dict[tuple[float, ...], None] = {}
-    for column in columns.values():
-        level = column[-1] or 1.0
-        if all(value in (0, level) for value in column):
-            low, high = wilson(sum(value > 0 for value in column), len(column))
-            found[column] = Interval(low * level, high * level)
+    tops = {name: max((most or {}).get(name) or 1.0, column[-1]) for name, column in columns.items()}
+    # One bootstrap for all columns, of which those of the same values are one.
+    graded = dict.fromkeys(
+        column
+        for name, column in columns.items()
+        if not all(value in (0, tops[name]) for value in column)
+    )
+    drawn = dict(zip(graded, bootstrap(list(graded)), strict=True))
+    found = {}
+    for name, column in columns.items():
+        n, top = len(column), tops[name]
+        if all(value in (0, top) for value in column):
+            low, high = wilson(sum(value > 0 for value in column), n)
+            found[name] = Interval(low * top, high * top)
         else:
-            graded[column] = None
-    found.update(zip(graded, bootstrap(list(graded)), strict=True))
-    return {name: found[column] for name, column in columns.items()}
+            found[name] = spanned(drawn[column], mean(column), n, top)
+    return found
 
 
 def mcnemar(lost: int, gained: int) -> float:

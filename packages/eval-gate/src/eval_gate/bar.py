@@ -13,6 +13,7 @@ from pathlib import Path
 from eval_core.errors import EvalError, Misuse
 from eval_core.models import Model, parse_toml
 from eval_gate.policy import (
+    BASELINES,
     BUDGETS,
     DEFAULT_MAX_DROP,
     FLOORS,
@@ -27,8 +28,13 @@ from eval_gate.policy import (
 from eval_gate.verdict import BarChange
 
 
-def against(policy: Path, revision: str, floors: Floors, budgets: Budgets) -> tuple[BarChange, ...]:
+def against(
+    policy: Path, revision: str, floors: Floors, budgets: Budgets, config: Path
+) -> tuple[BarChange, ...]:
     """How the policy differs from that of a commit. This starts git, which judging never does.
+
+    Held against it: floors, budgets, baselines, waivers, the rules and records of promotions, and the defaults of
+    `config`.
 
     Raises:
         CouldNot: there is no repository or no such commit.
@@ -38,13 +44,96 @@ def against(policy: Path, revision: str, floors: Floors, budgets: Budgets) -> tu
 
     with opened(policy if policy.is_dir() else Path(), revision) as tree:
         top = (tree.work or policy).resolve()
-        if not policy.resolve().is_relative_to(top):
+        # By its own name: a link in its place is no other policy.
+        here = policy.parent.resolve() / policy.name
+        if not here.is_relative_to(top):
             raise Misuse(f"{policy}: lies outside of the repository, so {revision} has none of it")
-        place = policy.resolve().relative_to(top)
-        old_floors = _at(tree.read(os.fsencode(place / FLOORS)), Floors, f"{revision}:{place / FLOORS}")
-        old_budgets = _at(tree.read(os.fsencode(place / BUDGETS)), Budgets, f"{revision}:{place / BUDGETS}")
-    empty = Floors(schema_="floors-v1"), Budgets(schema_="budgets-v1")
-    return tuple(changes((old_floors or empty[0], old_budgets or empty[1]), (floors, budgets)))
+        place = here.relative_to(top)
+
+        def there(name: str | Path) -> bytes | None:
+            return tree.read(os.fsencode(place / name))
+
+        old_floors = _at(there(FLOORS), Floors, f"{revision}:{place / FLOORS}")
+        if old_floors is None:
+            message = f"new here; {revision} has none at {place}, so nothing can be held against it"
+            return (_change(None, "policy", None, message, True),)
+        old_budgets = _at(there(BUDGETS), Budgets, f"{revision}:{place / BUDGETS}")
+        before = old_floors, old_budgets or Budgets(schema_="budgets-v1")
+        found = [*changes(before, (floors, budgets))]
+        for name in floors.arms:
+            baseline = there(f"{BASELINES}/{name}.json")
+            old_arm, arm = old_floors.arms.get(name), floors.arms[name]
+            reason = arm.reason if old_arm is None or old_arm.reason != arm.reason else None
+            found += _baseline(name, baseline, _bytes(policy / BASELINES / f"{name}.json"), reason)
+        for name, what in _BESIDE.items():
+            old, now = there(name), _bytes(policy / name)
+            if old != now:
+                state = "is new" if old is None else "is gone" if now is None else "changed"
+                found.append(_change(None, what, None, state, True))
+        records = {
+            os.fsdecode(path) for path in tree.files() if path.startswith(os.fsencode(place / "promotions/"))
+        }
+        for path in sorted(records):
+            if not (top / path).is_file():
+                found.append(_change(None, "promotion record", path, None, True))
+        if config.parent.resolve().is_relative_to(top):
+            named = (config.parent.resolve() / config.name).relative_to(top)
+            was, is_ = _defaults(tree.read(os.fsencode(named))), _defaults(_bytes(config))
+            for dataset in {**was, **is_}:
+                if was.get(dataset) != is_.get(dataset):
+                    found.append(
+                        _change(None, f"default of {dataset}", was.get(dataset), is_.get(dataset), True)
+                    )
+    return tuple(found)
+
+
+#: Files beside floors and budgets that decide what passes or who is promoted.
+_BESIDE = {"waivers.toml": "waivers", "promotion.toml": "rules of promotion"}
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _defaults(raw: bytes | None) -> dict[str, str]:
+    import tomllib
+
+    try:
+        table = tomllib.loads(raw.decode("utf-8")).get("default", {}) if raw else {}
+    except ValueError:
+        return {}
+    return {str(name): str(arm) for name, arm in table.items()} if isinstance(table, dict) else {}
+
+
+def _baseline(name: str, old: bytes | None, now: bytes | None, reason: str | None) -> Iterator[BarChange]:
+    """Whether the baseline has less than that of the other commit, of any measure, overall or in a category."""
+    if old is None or now is None or old == now:
+        return
+    before, after = means(old), means(now)
+    fallen = [key for key, value in before.items() if after.get(key, 0.0) < value - TOLERANCE]
+    if fallen:
+        worst = max(fallen, key=lambda key: before[key] - after.get(key, 0.0))
+        others = f" and {len(fallen) - 1} more fell" if len(fallen) > 1 else ""
+        was, is_ = f"{worst} {_told(before[worst])}", f"{_told(after.get(worst, 0.0))}{others}"
+        change = _change(name, "baseline", was, is_, True)
+        yield change.model_copy(update={"reason": reason})
+
+
+def means(raw: bytes) -> dict[str, float]:
+    """The means of a report's file, overall and `MEASURE of CATEGORY`; none where it is no report."""
+    import json
+
+    try:
+        summary = json.loads(raw)["summary"]
+        found = {name: float(value) for name, value in summary["overall"]["metrics"].items()}
+        for category, part in summary["categories"].items():
+            found |= {f"{name} of {category}": float(value) for name, value in part["metrics"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return found
 
 
 def _at(raw: bytes | None, model: type[Model], where: str) -> Model | None:
@@ -71,13 +160,15 @@ def changes(before: tuple[Floors, Budgets], after: tuple[Floors, Budgets]) -> It
         if old is None or now is None:
             yield _change(name, "floors", old and f"n = {old.n}", now and f"n = {now.n}", now is None)
         else:
-            reason = now.reason
+            # A reason that stood there before was for something else.
+            reason = now.reason if now.reason != old.reason else None
             for change in (*_settings(old, now), *_measures(old, now)):
                 yield change.model_copy(update={"arm": name, "reason": reason})
         budgets = (before[1].arms.get(name, Budget()), after[1].arms.get(name, Budget()))
         margins = tuple(arm.margin if arm else None for arm in (old, now))
+        said = budgets[1].reason if budgets[1].reason != budgets[0].reason else None
         for change in _budget(*budgets, *margins):
-            yield change.model_copy(update={"arm": name})
+            yield change.model_copy(update={"arm": name, "reason": said})
 
 
 def _change(arm: str | None, what: str, before: object, after: object, looser: bool) -> BarChange:

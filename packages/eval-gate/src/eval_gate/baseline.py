@@ -6,13 +6,13 @@ import contextlib
 from pathlib import Path
 
 from eval_core.errors import Refused
-from eval_core.report import Report, read_report
+from eval_core.report import Report, dump, read_report
 from eval_gate.comparable import is_evidence
 from eval_gate.evidence import uncited
 from eval_gate.floor import evidence
 from eval_gate.grading import headline
 from eval_gate.judge import judge_arm
-from eval_gate.policy import EVIDENCE, ArmFloors, Budget
+from eval_gate.policy import EVIDENCE, TOLERANCE, ArmFloors, Budget
 from eval_gate.proposal import BaselineChange
 
 
@@ -55,6 +55,28 @@ def cited(policy: Path, report: Report, floors: ArmFloors) -> Report:
     if broken:
         raise Refused(broken[0].message, reason=broken[0].code, remedy=broken[0].remedy)
     return read_report(path, report.arm)
+
+
+def not_worse(report: Report, path: Path, floors: ArmFloors) -> None:
+    """Refuse a baseline that has less than the standing one, where the floors do not say why.
+
+    Raises:
+        Refused: of any measure, overall or in a category, it has less, and the floors hold no reason.
+    """
+    from eval_gate.bar import means
+
+    if floors.reason or not path.is_file():
+        return
+    before, after = means(path.read_bytes()), means(dump(report))
+    fallen = [key for key, value in before.items() if after.get(key, 0.0) < value - TOLERANCE]
+    if fallen:
+        worst = max(fallen, key=lambda key: before[key] - after.get(key, 0.0))
+        raise Refused(
+            f"{report.arm}: the baseline would have {worst} = {after.get(worst, 0.0):.4f}, and has {before[worst]:.4f}"
+            + (f"; {len(fallen) - 1} more measures would fall" if len(fallen) > 1 else ""),
+            reason="worse-without-reason",
+            remedy=f'If that is meant, say why, with the floors:  eval-gate floor {report.arm} --reason "…" --write',
+        )
 
 
 def change(report: Report, path: Path) -> BaselineChange:

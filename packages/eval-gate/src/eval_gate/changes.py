@@ -81,7 +81,7 @@ def moved(
         change = row.metrics[metric] - old.metrics[metric]
         if abs(change) > TOLERANCE:
             found.append(_move(old, row, metric, change))
-    found.sort(key=lambda m: (-abs(m.change), m.query))
+    found.sort(key=lambda m: (-round(abs(m.change), 9), m.query))
     return tuple(m for m in found if m.change < 0), tuple(m for m in found if m.change > 0)
 
 

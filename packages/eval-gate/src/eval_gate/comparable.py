@@ -115,6 +115,14 @@ def bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Reas
                     metric=name,
                 )
             )
+    if report.dataset.headline != floors.headline:
+        reasons.append(
+            refusal(
+                "headline-differs",
+                f"the set's headline measure is {report.dataset.headline} now, and {floors.headline} in the floors",
+                BAR.format(report.arm),
+            )
+        )
     for name, category in floors.categories.items():
         found = report.summary.categories.get(name)
         if found is None or found.n != category.n:

@@ -193,6 +193,7 @@ def derive(
         flip_rate=flip_rate,
         provisional=len(found) < SETTLED_RUNS,
         tracked=wish.tracked,
+        headline=last.dataset.headline,
         corpus="pinned" if wish.drifts is None else "drifts",
         documents=None if wish.drifts is None else band(last.dataset.documents, wish.drifts),
         task=last.task.parts,
@@ -311,13 +312,10 @@ def _kept_reason(previous: ArmFloors | None, made: ArmFloors) -> str | None:
     """A reason is kept for as long as the bar that it explains stands; a bar that is raised needs none."""
     if previous is None:
         return None
-    same = (previous.metrics, previous.n, previous.margin, previous.tracked) == (
-        made.metrics,
-        made.n,
-        made.margin,
-        made.tracked,
-    )
-    return previous.reason if same else None
+    bars = [
+        (bar.metrics, bar.n, bar.margin, bar.tracked, bar.documents, bar.headline) for bar in (previous, made)
+    ]
+    return previous.reason if bars[0] == bars[1] else None
 
 
 def band(documents: int, share: float) -> tuple[int, int]:
@@ -354,6 +352,12 @@ def _not_loosened(arm: str, made: ArmFloors, previous: ArmFloors | None, reason:
         return
     if made.corpus == "drifts" != previous.corpus:
         raise _unreasoned(arm, "its corpus would be pinned no longer")
+    if previous.documents is not None and made.documents is not None:
+        (low, high), (fewest, most) = previous.documents, made.documents
+        if most - fewest > high - low:
+            raise _unreasoned(arm, f"{fewest} to {most} documents would pass, and {low} to {high} did")
+    if made.headline != previous.headline:
+        raise _unreasoned(arm, f"the headline would be {made.headline}, and it was {previous.headline}")
     exempt = {"cutoffs", "corpus"} if made.corpus == "drifts" == previous.corpus else {"cutoffs"}
     parts = [d.part for d in differences(previous.task, made.task) if d.part not in exempt]
     if parts:
@@ -363,6 +367,14 @@ def _not_loosened(arm: str, made: ArmFloors, previous: ArmFloors | None, reason:
             remedy='If the change is meant, say what it was: --reason "…". It is kept in the file.',
         )
     _not_lowered(arm, made.metrics, made.n, previous.metrics, previous.n)
+    for name in made.metrics:
+        # Whatever the margin says: the baseline that goes with these runs would be worse.
+        before = [run.values[name] for run in previous.evidence if name in run.values]
+        after = min(run.values[name] for run in made.evidence)
+        if before and after < min(before) - TOLERANCE:
+            raise _unreasoned(
+                arm, f"its runs have {name} = {after:.4f}, and those before had {min(before):.4f}"
+            )
     for name, category in previous.categories.items():
         now = made.categories.get(name)
         if now is None:

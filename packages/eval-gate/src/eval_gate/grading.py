@@ -8,7 +8,15 @@ from eval_core import metrics
 from eval_core.report import Report, ReportRow, Slice
 from eval_gate.changes import some
 from eval_gate.comparable import BAR, CUTOFF, refusal
-from eval_gate.policy import DEFAULT_MAX_DROP, LATENCY_SAMPLES, TOLERANCE, ArmFloors, Budget, Floor
+from eval_gate.policy import (
+    DEFAULT_MAX_DROP,
+    LATENCY_SAMPLES,
+    TOLERANCE,
+    ArmFloors,
+    Budget,
+    Floor,
+    usual_measures,
+)
 from eval_gate.verdict import Graded, Reason, Significance
 
 
@@ -58,9 +66,9 @@ def _named(grade: Graded) -> str:
     return grade.metric if grade.category is None else f"{grade.metric} of {grade.category}"
 
 
-def must_pass(baseline: Report | None, report: Report) -> list[Reason]:
+def must_pass(floors: ArmFloors, baseline: Report | None, report: Report) -> list[Reason]:
     """Queries that may lose nothing: those whose metadata says `must_pass`."""
-    metric = report.dataset.headline
+    metric = floors.headline
     before = {row.id: row.metrics.get(metric, 0.0) for row in baseline.rows} if baseline else {}
     lost = []
     for row in report.rows:
@@ -87,7 +95,7 @@ def must_pass(baseline: Report | None, report: Report) -> list[Reason]:
 
 def net_lost(floors: ArmFloors, budget: Budget, baseline: Report | None, report: Report) -> list[Reason]:
     """Queries lost of the headline measure, those gained taken off, beyond what the budget or the margin allows."""
-    metric = report.dataset.headline
+    metric = floors.headline
     if baseline is None or metric not in baseline.summary.overall.metrics:
         return []
     allowed = floors.margin if budget.max_net_lost is None else budget.max_net_lost
@@ -161,7 +169,7 @@ def drops_everywhere(budget: Budget, baseline: Report | None, report: Report) ->
                 yield Reason(code="baseline-drop", word="fail", message=message, metric=metric)
 
 
-def latency(budget: Budget, report: Report) -> list[Reason]:
+def latency(budget: Budget, baseline: Report | None, report: Report) -> list[Reason]:
     if budget.p95_ms is None:
         return []
     latency = report.latency
@@ -173,6 +181,17 @@ def latency(budget: Budget, report: Report) -> list[Reason]:
                 "latency-not-measurable",
                 f"{samples} samples; a bound on p95 needs {LATENCY_SAMPLES}",
                 f"Set repetitions = {needed} for the arm, and measure again.",
+            )
+        ]
+    if baseline is not None and baseline.repetitions != report.repetitions:
+        # Later passes are answered from warm caches: more of them make the percentile smaller, and say nothing.
+        return [
+            refusal(
+                "repetitions-differ",
+                f"latency was measured over {report.repetitions} repetitions, and the baseline over "
+                f"{baseline.repetitions}: the budget is for as many",
+                f'Set repetitions back, or move the bar:  eval-gate floor {report.arm} --reason "…" --write && '
+                f"eval-gate baseline {report.arm} --p95-ms … --write",
             )
         ]
     if latency.p95 > budget.p95_ms:
@@ -222,7 +241,5 @@ def significance(baseline: Report | None, report: Report, metric: str) -> Signif
 
 
 def headline(report: Report) -> tuple[str, ...]:
-    """The measures that a set's floors are made for first: its headline, hit@1, recall at the largest cut-off, mrr."""
-    wanted = dict.fromkeys((report.dataset.headline, "hit@1", f"recall@{report.cutoffs[-1]}", "mrr"))
-    held = set(metrics.names(report.cutoffs))
-    return tuple(name for name in wanted if name in held)
+    """The measures that a set's floors are made for where nobody says otherwise; see `policy.usual_measures`."""
+    return usual_measures(report.dataset.headline, list(report.cutoffs))

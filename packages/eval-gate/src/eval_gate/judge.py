@@ -129,8 +129,9 @@ def judge_arm(
         return verdict
     graded = tuple(grading.graded(floors, report, committed))
     reasons = [grading.breach(grade) for grade in graded if not grade.passed]
-    reasons += [*drops, *grading.must_pass(committed, report), *grading.latency(budget, report)]
-    if not {reason.metric for reason in reasons} & {report.dataset.headline}:
+    reasons += [*drops, *grading.must_pass(floors, committed, report)]
+    reasons += grading.latency(budget, committed, report)
+    if not {reason.metric for reason in reasons} & {floors.headline}:
         reasons += grading.net_lost(floors, budget, committed, report)
     failing = next((reason.metric for reason in reasons if reason.metric), None)
     lost, gained = moved(committed, report, failing) if failing else ((), ())
@@ -161,6 +162,12 @@ def _warnings(floors: ArmFloors, budget: Budget, report: Report) -> tuple[str, .
     if unstable := report.health.unstable:
         warnings.append(
             f"non-deterministic: repetitions ranked {unstable} of {report.n} queries otherwise; the first is graded"
+        )
+    if floors.corpus == "drifts" and report.task.parts.get("corpus") != floors.task.get("corpus"):
+        low, high = floors.documents or (0, 0)
+        warnings.append(
+            f"the corpus is not that of the floors: it may drift, with {low} to {high} documents "
+            f"({report.dataset.documents} now)"
         )
     for metric, points in DEFAULT_MAX_DROP.items():
         allowed = (budget.max_drop or {}).get(metric, points)

@@ -385,7 +385,7 @@ def of_report(report: Report, floors: ArmFloors, budget: Budget, *, flip_rate: f
         values,
         floors,
         budget,
-        report.dataset.headline,
+        floors.headline,
         flip_rate=flip_rate,
         must_pass=must_pass,
         categories=categories,

@@ -57,7 +57,7 @@ class Floor(Closed):
     """The lowest value that passes: whole misses for measures that are 0 or 1 a query, else an unrounded mean."""
 
     max_misses: int | None = Field(
-        default=None, ge=0, description="For hit@k and all@k: the most misses that pass."
+        default=None, ge=0, le=MOST_QUERIES, description="For hit@k and all@k: the most misses that pass."
     )
     floor: float | None = Field(
         default=None, le=1, description="For the others: the lowest mean that passes."
@@ -137,6 +137,9 @@ class ArmFloors(Closed):
         description="Whether the margin is a convention, not yet backed by enough runs."
     )
     tracked: bool = Field(default=False, description="Graded and told; it never fails the gate.")
+    headline: str = Field(
+        description="The set's headline measure: net losses and queries that must pass are counted in it."
+    )
     corpus: Literal["pinned", "drifts"] = "pinned"
     documents: Annotated[tuple[int, ...], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="With corpus = 'drifts': fewest and most documents."
@@ -192,6 +195,9 @@ class Budget(Closed):
     max_net_lost: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
         description="Most queries lost of the headline measure, those gained taken off; the floors' margin.",
+    )
+    reason: str | None = Field(
+        default=None, description="Why it allows more than is usual, or why the baseline became worse."
     )
 
 
@@ -307,9 +313,29 @@ def _setting_faults(arm: ArmFloors) -> list[str]:
     said = bool((arm.reason or "").strip())
     if not said and arm.margin_rule == "fixed" and arm.margin > MARGIN:
         faults.append(f"margin = {arm.margin} is wider than {MARGIN}, and no reason says why")
+    if arm.flip_rate is not None and len({run.digest for run in arm.evidence}) == 1:
+        # Runs that cannot be told apart did not flip once, so their number gives the rate.
+        from eval_core.statistics import flip_rate_upper
+
+        bound = flip_rate_upper(0, arm.n * max(1, len(arm.evidence) - 1))
+        if abs(arm.flip_rate - bound) > TOLERANCE:
+            faults.append(f"flip_rate = {arm.flip_rate!r}, and runs that do not differ bound it at {bound!r}")
+    if (
+        arm.documents is not None
+        and arm.documents[1] - arm.documents[0] > max(arm.documents[1] + arm.documents[0], 4) // 2
+    ):
+        faults.append(f"documents = {list(arm.documents)} is wider than half of them either way")
     if not said and arm.tracked:
         faults.append("tracked = true takes the arm out of the gate, and no reason says why")
     return faults
+
+
+def usual_measures(headline: str, cutoffs: object) -> tuple[str, ...]:
+    """What is floored where nobody says otherwise: the set's headline, hit@1, recall at the largest cut-off, mrr."""
+    depths = [k for k in cutoffs if isinstance(k, int)] if isinstance(cutoffs, list) else []
+    deep = [f"recall@{max(depths)}"] if depths else []
+    held = {f"{family}@{k}" for family in metrics.AT_K for k in depths} | set(metrics.WHOLE)
+    return tuple(name for name in dict.fromkeys((headline, "hit@1", *deep, "mrr")) if name in held)
 
 
 def _floor_faults(

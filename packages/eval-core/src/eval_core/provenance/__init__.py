@@ -137,7 +137,7 @@ def _parsed(raw: bytes, path: Path) -> Statement:
     from eval_core.provenance.models import Statement
 
     try:
-        json.loads(raw, object_pairs_hook=_distinct)
+        canonical(json.loads(raw, object_pairs_hook=_distinct))  # no NaN, no infinity, no lone surrogate
         return Statement.model_validate_json(raw)
     except ValidationError as error:
         from eval_core.complaints import first_fault

@@ -87,28 +87,32 @@ class Scores:
         from eval_core import statistics
 
         table = {str(measure): self.values(measure) for measure in self.measures}
+        judged = (self.qrels[query].values() for query in self.found if query in self.qrels)
+        most = dict(zip(table, metrics.most(judged, self.measures), strict=True))
         if self.n <= DRAWN:
-            return statistics.intervals(table)
+            return statistics.intervals(table, most)
         return {
-            name: _expanded(values) or statistics.intervals({name: values})[name]
+            name: _expanded(values, most[name] or 1.0) or statistics.intervals({name: values}, most)[name]
             for name, values in table.items()
         }
 
 
-def _expanded(values: Sequence[float]) -> Interval | None:
-    """The 2.5th and 97.5th percentile of the mean of as many values drawn from these; None where all are 0 or of
-    one other value, which has Wilson's interval.
+def _expanded(values: Sequence[float], most: float) -> Interval | None:
+    """The 2.5th and 97.5th percentile of the mean of as many values drawn from these, widened to what so many values
+    allow at least (`statistics.unseen`); None where all are 0 or the most there can be, which has Wilson's interval.
 
     z + skew (z² - 1) / 6 + kurtosis (z³ - 3z) / 24 - skew² (2z³ - 5z) / 36 standard errors from the mean, with the
     skewness / √n and the excess kurtosis / n of the values. Source: Cornish and Fisher 1938.
     """
-    from eval_core.statistics import Interval
+    from eval_core.statistics import Interval, spanned
 
     levels = set(values)
-    if len(levels - {0.0}) < 2:
+    if levels <= {0.0, most}:
         return None
     n = len(values)
     middle = metrics.mean(values)
+    if len(levels) == 1:
+        return spanned(Interval(middle, middle), middle, n, most)
     apart = [value - middle for value in values]
     squares = list(map(mul, apart, apart))
     variance = math.fsum(squares) / n
@@ -119,4 +123,4 @@ def _expanded(values: Sequence[float]) -> Interval | None:
         w = z + skew * (z * z - 1) / (6 * math.sqrt(n))
         w += (excess * (z**3 - 3 * z) / 24 - skew * skew * (2 * z**3 - 5 * z) / 36) / n
         bounds.append(min(max(middle + math.sqrt(variance / n) * w, min(levels)), max(levels)))
-    return Interval(*bounds)
+    return spanned(Interval(*bounds), middle, n, most)

@@ -37,8 +37,8 @@ def baseline(
 ) -> int:
     """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
     from eval_core.errors import Misuse, did_you_mean
-    from eval_core.report import read_report, write_report
-    from eval_gate.baseline import change, check, cited
+    from eval_core.report import read_report
+    from eval_gate.baseline import change, check, cited, not_worse
     from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
     from eval_gate.policy_text import budgets_text, present
     from eval_gate.proposal import BaselineProposal
@@ -64,21 +64,20 @@ def baseline(
     for name in names:
         report = read_report(reports / f"{name}.json", name)
         check(report, floors.arms[name], p95_ms)
+        not_worse(report, policy / BASELINES / f"{name}.json", floors.arms[name])
         found[name] = report
     changes = tuple(change(report, policy / BASELINES / f"{name}.json") for name, report in found.items())
     before = present(policy / BUDGETS)
     after = budgets_text(before, {} if p95_ms is None else dict.fromkeys(names, p95_ms))
     if write:
-        from eval_core import provenance
-        from eval_core.files import write_text
+        from eval_gate.together import with_sidecar, write_all
 
+        # The budgets first: an arm with its new baseline and not yet its budget would pass without one.
+        files = {policy / BUDGETS: after.encode()} if after != before else {}
         for name, report in found.items():
-            path = policy / BASELINES / f"{name}.json"
             committed = cited(policy, report, floors.arms[name])
-            write_report(path, committed)
-            provenance.write(path, committed)
-        if after != before:
-            write_text(policy / BUDGETS, after)
+            files |= with_sidecar(policy / BASELINES / f"{name}.json", committed)
+        write_all(files)
     if form == "json":
         click.echo(BaselineProposal(written=write, arms=changes).model_dump_json(by_alias=True, indent=1))
         return 0

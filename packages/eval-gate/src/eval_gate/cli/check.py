@@ -227,7 +227,9 @@ def _bound(
         return verdict
     from eval_gate.bar import against
 
-    return verdict.model_copy(update={"target": target, "bar": against(policy, target, floors, budgets)})
+    return verdict.model_copy(
+        update={"target": target, "bar": against(policy, target, floors, budgets, config)}
+    )
 
 
 def _read(path: Path, arm: str, origins: Origins) -> tuple[Read, Origin]:

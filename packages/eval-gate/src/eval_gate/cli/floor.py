@@ -9,10 +9,12 @@ import click
 
 from eval_gate.cli.types import SHARE
 from eval_gate.cli.types import margin as margin_of
+from eval_gate.cli.types import reason as reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from eval_core.errors import EvalError
     from eval_core.report import Report
     from eval_gate.policy import ArmFloors
 
@@ -30,7 +32,9 @@ Evidence is two or more runs of one task and one system. Where --evidence names 
 .eval/history/ARM that measured what the newest report did, in the same kind of place, on a clean tree.
 
 What an arm's floors say of margin, categories, tracking and drift stays unless an option says otherwise. A bar that is
-loosened, or moved to another task, needs --reason.
+loosened, or moved to another task, needs --reason; so do floors for an arm whose own were deleted.
+
+All that is asked for is written, or nothing: where one arm is refused, the last line floors the others.
 """
 
 
@@ -64,13 +68,19 @@ loosened, or moved to another task, needs --reason.
     "--track/--gate", "tracked", default=None, help="Grade and tell, but never fail; needs --reason."
 )
 @click.option("--drifts", type=SHARE, help="The corpus moves: documents may differ by this share.")
-@click.option("--reason", help="Why the bar is loosened, or another task measured; kept in the file.")
+@click.option(
+    "--reason",
+    callback=reason_of,
+    help="Why the bar is loosened, or another task measured; kept in the file.",
+)
 @click.option("--form", type=click.Choice(["native", "plain"]), default="native", show_default=True)
 @click.option("--write", is_flag=True, help="Write the floors and copies of the evidence.")
 @click.option(
     "--format", "output_format", type=click.Choice(["diff", "json"]), default="diff", show_default=True
 )
+@click.pass_context
 def floor(
+    context: click.Context,
     arms: tuple[str, ...],
     policy: Path,
     output: Path,
@@ -86,7 +96,8 @@ def floor(
     output_format: str,
 ) -> int:
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
-    from eval_core.errors import did_you_mean
+    from eval_core import metrics
+    from eval_core.errors import EvalError, did_you_mean
     from eval_gate.evidence import measured
     from eval_gate.floor import Wish, derive
     from eval_gate.policy import (
@@ -102,6 +113,7 @@ def floor(
         read_floors,
     )
     from eval_gate.policy_text import floors_text, plain, present
+    from eval_gate.reasons import unless_deleted
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
@@ -116,6 +128,8 @@ def floor(
             )
     if evidence and len(names) != 1:
         raise click.UsageError("--evidence goes with one arm")
+    for measure in measures:
+        metrics.parse(measure)
     path = policy / FLOORS
     bound = read_floors(path) if path.exists() and form == "native" else Floors(schema_="floors-v1")
     previous = bound.arms
@@ -123,6 +137,7 @@ def floor(
     budgets = read_budgets(policy / BUDGETS, bound) if has_budgets else Budgets(schema_="budgets-v1")
     runs = {}
     made = {}
+    refused: dict[str, EvalError] = {}
     for name in names:
         stands = previous.get(name)
         if margin is None:
@@ -131,7 +146,6 @@ def floor(
         else:
             misses = margin if isinstance(margin, int) else None
         share = drifts if drifts is not None else _drift(stands)
-        runs[name] = _runs(name, output, evidence, share)
         wish = Wish(
             margin=misses,
             measures=measures or (tuple(stands.metrics) if stands is not None else ()),
@@ -141,7 +155,18 @@ def floor(
             reason=reason,
             budget=budgets.arms.get(name, Budget()),
         )
-        made[name] = derive(name, runs[name], wish, stands)
+        try:
+            if stands is None and form == "native":
+                unless_deleted(policy, name, reason)
+            runs[name] = _runs(name, output, evidence, share)
+            made[name] = derive(name, runs[name], wish, stands)
+            if form == "plain":
+                plain({name: made[name]})
+        except EvalError as error:
+            made.pop(name, None)
+            refused[name] = error
+    if refused:
+        raise _told(refused, made, context)
     if form == "plain":
         click.echo(plain(made), nl=False)
         return 0
@@ -165,6 +190,45 @@ def floor(
                 f"Next: eval-gate baseline {' '.join(bare)} --write    what later reports are compared with"
             )
     return 0
+
+
+def _told(refused: Mapping[str, EvalError], made: Iterable[str], context: click.Context) -> EvalError:
+    """All that is refused in one error, with the code and the reason of the first; of one arm alone, its own."""
+    from eval_core.errors import CouldNot, Misuse, Refused
+
+    first, *more = refused.values()
+    others = list(made)
+    if not more and not others:
+        return first
+    kind = next(one for one in (Misuse, CouldNot, Refused) if one.exit_code == first.exit_code)
+    count = f"{len(refused)} of {len(refused) + len(others)} arms {'are' if more else 'is'} refused"
+    return kind(
+        "\n".join([*map(str, refused.values()), f"{count}; nothing was written."]),
+        reason=first.reason,
+        remedy=f"The others can be floored:  {_command(others, context)}" if others else None,
+    )
+
+
+def _command(arms: Iterable[str], context: click.Context) -> str:
+    """The command line that floors some arms, with the options that were given."""
+    import shlex
+
+    from click.core import ParameterSource
+
+    words = ["eval-gate", "floor", *arms]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not isinstance(parameter, click.Option) or not given or name in {"write", "output_format"}:
+            continue
+        value = context.params[name]
+        if parameter.is_flag:
+            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+            continue
+        for one in value if parameter.multiple else (value,):
+            words += [parameter.opts[0], str(one)]
+    writes = [] if context.params["form"] == "plain" else ["--write"]
+    return shlex.join([*words, *writes])
 
 
 def _drift(stands: ArmFloors | None) -> float | None:
@@ -222,18 +286,22 @@ def _newest(arm: str, reports: Path) -> Report:
 def _write(
     policy: Path, path: Path, text: str, made: Iterable[str], runs: Mapping[str, list[Report]]
 ) -> None:
-    from eval_core.files import write_text
-    from eval_core.report import write_report
+    from eval_core.report import dump
     from eval_gate.policy import BUDGETS, EVIDENCE
     from eval_gate.policy_text import budgets_text
+    from eval_gate.together import write_all
 
-    for name in made:
-        for report in runs[name]:
-            write_report(policy / EVIDENCE / name / f"{report.run_id}.json", report.stripped())
+    # The floors last: copies that no floors cite leave the old bar, or are refused where there was none.
+    files = {
+        policy / EVIDENCE / name / f"{report.run_id}.json": dump(report.stripped())
+        for name in made
+        for report in runs[name]
+    }
     if not (policy / BUDGETS).exists():
         # That there are no budgets is said by a file, so that losing the file cannot say it.
-        write_text(policy / BUDGETS, budgets_text("", {}))
-    write_text(path, text)
+        files[policy / BUDGETS] = budgets_text("", {}).encode()
+    files[path] = text.encode()
+    write_all(files)
 
 
 def _diff(path: Path, before: str, after: str) -> None:

@@ -22,6 +22,17 @@ SHARE = Finite(0, 1)
 POSITIVE = Finite(min=0, min_open=True)
 
 
+def reason(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A reason that says something: a callback of an option."""
+    from eval_gate.reasons import says
+
+    if value is not None and not says(value):
+        raise click.BadParameter(
+            f"{value!r} says nothing; say why in words, since they are kept in the file", ctx=ctx, param=param
+        )
+    return value
+
+
 def margin(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
     """Whole misses, or `derived`: a callback of an option."""
     if value is None or value == "derived":

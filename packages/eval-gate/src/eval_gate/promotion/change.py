@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_core.errors import Misuse, Refused
-from eval_core.files import atomic
 from eval_core.report import Report, dump
 from eval_gate.grading import latency
 from eval_gate.policy import (
@@ -28,6 +25,8 @@ from eval_gate.policy import (
 )
 from eval_gate.promotion.models import FileChange, FloorRun, Promotion, PromotionRecord, Rule
 from eval_gate.promotion.state import RECORDS, next_number
+from eval_gate.reasons import says, unless_deleted
+from eval_gate.together import with_sidecar, write_all
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
@@ -45,7 +44,8 @@ class Wanted:
 class Change:
     """The bytes of every file, in the order in which they take their names, and what each says in words.
 
-    The default of eval.toml comes last: whatever is cut off before leaves the old default, or what the gate refuses.
+    Whatever is cut off leaves the old default, or what the gate refuses: the budget comes before the floors that it
+    goes with, the floors before the baseline that they need, the record before the default that it explains.
     """
 
     files: Mapping[Path, bytes]
@@ -77,21 +77,31 @@ def plan(
 
     Raises:
         Refused: the runs carry no floor, or the budget is missing, not measurable or not met.
-        Misuse: a file cannot be edited.
+        Misuse: a file cannot be edited, or the reason says nothing.
     """
+    from eval_core import provenance
     from eval_gate.baseline import check
     from eval_gate.floor import derive
     from eval_gate.policy_text import budgets_text, floors_text, present
 
     name = found.candidate
+    if wanted.reason is not None and not says(wanted.reason):
+        raise Misuse(
+            f"--reason {wanted.reason!r} says nothing",
+            reason="usage",
+            remedy="Say in words why, or leave it out.",
+        )
     held = read_floors(policy / FLOORS) if (policy / FLOORS).exists() else None
     stands = held.arms.get(name) if held else None
+    if stands is None:
+        unless_deleted(policy, name, wanted.reason)
     p95_ms = _budget(name, runs, policy, held is not None, wanted.p95_ms)
     floors = derive(name, runs, _wish(stands, wanted.reason), stands)
     last = max(runs, key=lambda report: (report.environment.started, report.run_id))
     check(last, floors, p95_ms)
 
     copies = {report.run_id: dump(report.stripped()) for report in runs}
+    baseline = policy / BASELINES / f"{name}.json"
     number = next_number(policy / RECORDS)
     record = policy / RECORDS / f"{number:04}-{name}.json"
     before = _default(workspace, dataset)
@@ -112,9 +122,9 @@ def plan(
     )
     files = {policy / EVIDENCE / name / f"{run_id}.json": content for run_id, content in copies.items()}
     files |= {
-        policy / FLOORS: floors_text(present(policy / FLOORS), {name: floors}).encode(),
-        policy / BASELINES / f"{name}.json": copies[last.run_id],
         policy / BUDGETS: budgets_text(present(policy / BUDGETS), {name: p95_ms}).encode(),
+        policy / FLOORS: floors_text(present(policy / FLOORS), {name: floors}).encode(),
+        **with_sidecar(baseline, last.stripped()),
         record: (written.model_dump_json(by_alias=True, indent=1, exclude_none=True) + "\n").encode(),
         workspace.path: default_text(workspace.path, dataset, name),
     }
@@ -124,7 +134,8 @@ def plan(
         else f'[default] "{dataset}" = "{name}"',
         policy / FLOORS: f"[arms.{name}] {_floors_words(floors)}, on {len(runs)} runs",
         policy / EVIDENCE / name: f"copies of those runs: {', '.join(copies)}",
-        policy / BASELINES / f"{name}.json": f"run {last.run_id}",
+        baseline: f"run {last.run_id}",
+        provenance.sidecar(baseline): "what produced it",
         policy / BUDGETS: f"[arms.{name}] p95_ms = {p95_ms:g}  ({_p95_words(runs)})",
         record: f"{name} over {found.incumbent}, with the figures and digests of the evidence",
     }
@@ -163,7 +174,7 @@ def _budget(name: str, runs: Sequence[Report], policy: Path, floored: bool, give
             remedy="Say what must not be exceeded: --p95-ms MILLISECONDS.",
         )
     for report in runs:
-        for reason in latency(Budget(p95_ms=p95_ms), report):
+        for reason in latency(Budget(p95_ms=p95_ms), None, report):
             remedy = reason.remedy
             if report.latency is None:
                 remedy = (
@@ -236,32 +247,5 @@ def default_text(path: Path, dataset: str, arm: str) -> bytes:
 
 
 def write(files: Mapping[Path, bytes]) -> None:
-    """Write all files or none: each under a temporary name first, then all take their names, in order.
-
-    On any error, Ctrl-C included, what stood before is put back.
-    """
-    before = {path: path.read_bytes() if path.exists() else None for path in files}
-    made = [folder for path in files for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-    try:
-        with contextlib.ExitStack() as stack:
-            # What is entered last is renamed first.
-            for path, content in reversed(list(files.items())):
-                stream = stack.enter_context(atomic(path))
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())  # a full disk shows here, before anything took its name
-    except BaseException:
-        for path, old in before.items():
-            _put_back(path, old)
-        for folder in sorted(set(made), key=lambda folder: len(folder.parts), reverse=True):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-def _put_back(path: Path, old: bytes | None) -> None:
-    if old is None:
-        path.unlink(missing_ok=True)
-    elif not path.exists() or path.read_bytes() != old:
-        with atomic(path) as stream:
-            stream.write(old)
+    """Write all files of a change or none, in order; see `together.write_all`."""
+    write_all(files)

@@ -28,6 +28,9 @@ CONTRACT: Mapping[str, str] = {
     "missing_ground_truth": "judged paths at which no file stands, a count",
 }
 
+#: Counts of which fewer is better: a rule may ask that they are not higher, and nothing else of them.
+FEWER = frozenset({"missing_ground_truth"})
+
 Comparison = Literal["higher", "at-least-equal", "not-higher"]
 _WORDS: Mapping[Comparison, str] = {
     "higher": "strictly higher",
@@ -116,7 +119,8 @@ def read_rules(path: Path) -> Rules:
 
     Raises:
         Misuse: absent, or not TOML.
-        Faults: unknown keys or measures, two rules for one incumbent, or a rule that compares nothing.
+        Faults: unknown keys or measures, two rules for one incumbent, or a rule that compares nothing or
+            asks for a candidate that is worse.
     """
     if not path.exists():
         raise Misuse(
@@ -146,7 +150,10 @@ def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
         for name in compared:
             if name not in CONTRACT and (problem := _unknown(name)):
                 yield Fault(where, f"conditions: {problem}")
-        if not [name for name in compared if name != "missing_ground_truth"]:
+        for condition in rule.conditions:
+            if problem := _worse(condition):
+                yield Fault(where, f"conditions: {problem}")
+        if all(name in FEWER for name in compared):
             yield Fault(
                 where,
                 f"conditions: none compares a measure of quality with {rule.over!r}, so that any candidate could take "
@@ -160,6 +167,26 @@ def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
                 at_line(path, text, keys),
                 f"documented = {endpoint.documented!r}: write it relative to the repository's top, with slashes",
             )
+
+
+def _worse(condition: Condition) -> str | None:
+    """Why a condition asks for a candidate that is worse. Without such a one, every measure of quality is held up."""
+    if condition.metric is None:
+        return None
+    if condition.metric in FEWER:
+        if condition.is_ == "not-higher":
+            return None
+        return (
+            f"{condition.metric!r} is a count of which fewer is better, and {condition.is_!r} asks for more; write "
+            f'{{ metric = "{condition.metric}", is = "not-higher" }}'
+        )
+    if condition.is_ != "not-higher":
+        return None
+    return (
+        f"{condition.metric!r} is a measure of quality, and 'not-higher' asks for one that is worse; write "
+        f'{{ metric = "{condition.metric}", is = "at-least-equal" }} or "higher"  (not-higher is for '
+        f"{', '.join(sorted(FEWER))})"
+    )
 
 
 def _unknown(name: str) -> str | None:
