@@ -293,6 +293,8 @@ def _arm_faults(arm: ArmFloors) -> list[str]:
     for name, category in arm.categories.items():
         values = [run.categories.get(name, {}) for run in arm.evidence]
         found = _floor_faults(category.metrics, values, category.n, arm.margin)
+        if not category.metrics:
+            found.append("metrics: there is no floor; restore it from git")
         if category.n > arm.n:
             found.append(f"n is {category.n}, and the arm has {arm.n} queries")
         faults += [f'categories."{name}".{fault}' for fault in found]

@@ -297,7 +297,7 @@ def _write(
         for name in made
         for report in runs[name]
     }
-    if not (policy / BUDGETS).exists():
+    if not (policy / BUDGETS).exists() and not path.exists():
         # That there are no budgets is said by a file, so that losing the file cannot say it.
         files[policy / BUDGETS] = budgets_text("", {}).encode()
     files[path] = text.encode()

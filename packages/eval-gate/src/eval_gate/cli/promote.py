@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_gate.cli.types import POSITIVE
+from eval_gate.cli.types import reason as reason_of
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
@@ -55,7 +56,11 @@ written; 2 wrong usage, rules or policy; 3 no repository, or this program failed
 )
 @click.option("--dataset", help="The dataset folder whose default moves; the candidate's.")
 @click.option("--p95-ms", type=POSITIVE, help="The budget of its latency; the one that stands.")
-@click.option("--reason", help="Why; kept in the record, and in the floors where these are loosened.")
+@click.option(
+    "--reason",
+    callback=reason_of,
+    help="Why; kept in the record, and in the floors where these are loosened.",
+)
 @click.option("--write", "wanted", is_flag=True, help="Make the change, all or nothing.")
 @click.option("--rules", type=click.Path(path_type=Path), help="Other rules than POLICY/promotion.toml.")
 @click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
