@@ -83,6 +83,19 @@ def test_they_are_wilsons_for_hits_and_the_bootstraps_for_graded_measures(mixed:
     assert found["mrr"] == rounded(bootstrap([[1.0] * 8 + [0.5] * 2 + [0.0] * 2])[0])
 
 
+def test_precision_of_queries_with_one_relevant_document_is_bounded_as_a_share_of_what_it_can_be(
+    mixed: Space,
+) -> None:
+    """precision@5 is at most 0.2 where each query has one relevant document, and 0.4 where one has two."""
+    assert measured(mixed).summary.overall.intervals["precision@5"][1] <= 0.4
+    path = mixed.root / "set" / "qrels" / "test.tsv"
+    path.write_text(path.read_text("utf-8").replace("q01\td14\t1\n", ""), "utf-8")
+    found = measured(mixed).summary.overall.intervals
+    low, high = wilson(10, 12)
+    assert found["hit@5"] == rounded((low, high))
+    assert found["precision@5"] == rounded((low / 5, high / 5))
+
+
 def test_two_measurements_have_the_same_intervals_to_the_byte(mixed: Space) -> None:
     first, second = measured(mixed), measured(mixed)
     assert first.run_id != second.run_id

@@ -249,9 +249,7 @@ def intervals(
     tops = {name: max((most or {}).get(name) or 1.0, column[-1]) for name, column in columns.items()}
     # One bootstrap for all columns, of which those of the same values are one.
     graded = dict.fromkeys(
-        column
-        for name, column in columns.items()
-        if not all(value in (0, tops[name]) for value in column)
+        column for name, column in columns.items() if not all(value in (0, tops[name]) for value in column)
     )
     drawn = dict(zip(graded, bootstrap(list(graded)), strict=True))
     found = {}
