@@ -325,6 +325,9 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
         (["usual", "never"], 1, "report-missing", "Make it:  eval-core measure never"),
         (["baseline:usual", "flat"], 1, "report-missing", "Make it:  eval-gate baseline usual --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
+        (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
+        (["memory", "memory"], 1, "report-missing", "memory: is a folder, and no file, and there is no"),
+        (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, and no file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (
             ["usual", ".eval/runs/flat.trec"],
@@ -360,6 +363,7 @@ def test_what_cannot_be_done_is_told_with_its_mend(
     arms: Path, arguments: list[str], code: int, reason: str | None, told: str
 ) -> None:
     (arms / "torn.json").write_text('{"schema": "report-v1", ')
+    (arms / "deep").write_text("[" * 100_000)
     done = held(*arguments, "--format", "json", where=arms)
     assert done.code == code, done
     assert told in " ".join(done.err.split()).replace("Make it: ", "Make it:  "), done.err
@@ -568,6 +572,67 @@ def test_a_run_with_a_broken_header_is_no_run_of_ours(arms: Path, tmp_path: Path
     done = held("usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", where=arms)
     assert done.code == 2
     assert "odd.jsonl:1  is no sound header of a run" in done.err
+    assert "pydantic" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "told"),
+    [
+        ("run_id", 7, "run_id = 7: should be a text"),
+        ("arm", ["flat"], "arm = ['flat']: should be a text"),
+        ("task", None, "has no 'task'"),
+        ("system", 7, "system: "),
+        ("environment", {"python": 3}, "environment: "),
+    ],
+)
+def test_what_a_header_says_in_another_shape_is_told_by_its_name(
+    arms: Path, tmp_path: Path, part: str, value: Any, told: str
+) -> None:
+    first, *rest = (arms / ".eval" / "runs" / "flat.jsonl").read_text().splitlines(keepends=True)
+    header = json.loads(first)
+    header[part] = value
+    if value is None:
+        del header[part]
+    (tmp_path / "odd.jsonl").write_text(json.dumps(header) + "\n" + "".join(rest))
+    for form in ("table", "json"):
+        done = held(
+            "usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", "--format", form, where=arms
+        )
+        assert done.code == 2
+        assert f"odd.jsonl:1  is no sound header of a run: {told}" in done.err
+        assert "pydantic" not in done.err
+
+
+@pytest.mark.parametrize("ids", ["[" * 3000 + "]" * 3000, "[" * 100_000])
+def test_a_run_of_deeply_nested_ids_is_refused(tmp_path: Path, ids: str) -> None:
+    (tmp_path / "q").write_text("q1 0 a 1\n")
+    (tmp_path / "deep.jsonl").write_text(f'{{"id": "q1", "ids": {ids}}}\n')
+    done = held("deep.jsonl", "deep.jsonl", "--qrels", "q", where=tmp_path)
+    assert done.code == 2
+    assert "deep.jsonl:1  " in done.err
+
+
+def test_measures_may_be_given_with_commas(arms: Path) -> None:
+    """As to `score`."""
+    value = read(held("usual", "flat", "-m", "mrr, map", "-m", "hit@1", "--format", "json", where=arms))
+    assert [effect["measure"] for effect in value["arms"][0]["effects"]] == ["mrr", "map", "hit@1"]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_no_name_or_id_acts_on_the_terminal(tmp_path: Path, form: str) -> None:
+    """Names of files that are not UTF-8, and ids with control and bidirectional characters."""
+    query = "\x9b31m\u202eq\x1b[2J"
+    names = [os.fsdecode(b"r\xff\x1b"), os.fsdecode(b"s\xfe\xc2\x9b")]
+    (tmp_path / "q").write_text(f"{query} 0 a 1\n", "utf-8")
+    for name, document in zip(names, ("a", "b"), strict=True):
+        (tmp_path / name).write_text(f"{query} Q0 {document} 1 0.5 x\n", "utf-8")
+    done = held(*names, "--qrels", "q", "-m", "mrr", "--format", form, where=tmp_path)
+    assert done.code == 0, done.err
+    assert all(line.isprintable() for line in done.out.split("\n"))
+    if form == "json":
+        value = read(done)
+        assert value["before"]["path"] == "r\\udcff\x1b"
+        assert [moved["query"] for moved in value["arms"][0]["queries"]] == [query]
 
 
 # -------------------------------------------------------------------------------------------------- backends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -323,3 +324,14 @@ def test_the_script_explains_a_committed_set_that_it_measured(tmp_path: Path) ->
     assert process(script, "memory", "q222").returncode == 2
     assert process(script, "memory", "--lost").returncode == 1
     assert process(script, "memory", "--missed", "--format", "json").returncode == 0
+
+
+@pytest.mark.parametrize("form", ["table", "json", "markdown"])
+def test_a_report_whose_name_is_not_utf8_is_explained(delays: Space, form: str) -> None:
+    name = os.fsdecode(b"r\xff\x1b.json")
+    shutil.copy(delays.reports / "code-bm25.json", delays.root / name)
+    done = asked(delays, name, "q031", "--against", name, "--lost", "--format", form)
+    assert (done.code, done.err) == (0, "")
+    assert list(acting(done.out)) == []
+    if form == "json":
+        assert json.loads(done.out)["report"] == "r\\udcff\x1b.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -213,3 +214,46 @@ def test_progress_is_told_on_a_terminal_once_it_takes_a_second(
                 tell(100, 200)
                 assert stream.getvalue() == "\rscore  name.trec  50%"
         assert stream.getvalue().endswith("\r" if shown else "")
+
+
+ACTING = ("\x9b31mq", "\u202eq", "q\x1b[2J", "q\u2066")
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_no_id_acts_on_the_terminal(tmp_path: Path, form: str) -> None:
+    """Whoever reads the JSON gets the same ids."""
+    put(tmp_path, "run", trec_run({q: {"d": 1.0} for q in ACTING}))
+    put(tmp_path, "qrels", trec_qrels({q: {"d": 1} for q in ACTING}))
+    done = score(tmp_path, "--format", form, "--per-query", "-m", "mrr")
+    assert done.code == 0
+    assert all(line.isprintable() for line in done.out.split("\n"))
+    if form == "json":
+        assert tuple(json.loads(done.out)["queries"]) == ACTING
+
+
+def test_an_id_in_csv_is_as_it_is_but_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from eval_core.cli import score as module
+    from eval_core.metrics import parse
+    from eval_core.scoring import evaluate
+
+    scores = evaluate({q: {"d": 1.0} for q in ACTING}, {q: {"d": 1} for q in ACTING}, [parse("mrr")])
+    for stream, raw in ((io.StringIO(), True), (Terminal(), False)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        text = module._csv(scores, scores.intervals(), True)
+        assert all(line.isprintable() for line in text.split("\n")) is not raw
+        if raw:
+            assert [row["query"] for row in csv.DictReader(io.StringIO(text))][1:] == list(ACTING)
+        else:
+            assert "\\x9b31mq" in text
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_a_file_whose_name_is_not_utf8_is_scored(tmp_path: Path, form: str) -> None:
+    name = os.fsdecode(b"r\xff\x1b")
+    put(tmp_path, name, trec_run({"q": {"d": 1.0}}))
+    put(tmp_path, "qrels", trec_qrels({"q": {"d": 1}}))
+    done = score(tmp_path, "--format", form, run=name)
+    assert done.code == 0
+    assert done.out.encode()
+    if form == "json":
+        assert json.loads(done.out)["run"] == "r\\udcff\x1b"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -133,3 +134,88 @@ def test_queries_that_nobody_judged_are_counted(shelves: Space) -> None:
     done = shelves.core("validate", "set")
     assert done.code == 0
     assert "5 queries without a positive judgement" in done.out
+
+
+@pytest.fixture
+def vouched(shelves: Space) -> Space:
+    """A report with its provenance beside it."""
+    shelves.arm(backend="bm25")
+    assert shelves.core("measure").code == 0
+    return shelves
+
+
+def test_a_report_whose_provenance_fits_is_sound_and_so_is_the_provenance(vouched: Space) -> None:
+    """S4: the one is held against the other, whichever is named."""
+    done = vouched.core("validate", ".eval/reports/arm.json", ".eval/reports/arm.intoto.jsonl")
+    assert (done.code, done.err) == (0, "")
+    first, second = done.out.splitlines()
+    assert "provenance" not in first
+    assert second.startswith(
+        ".eval/reports/arm.intoto.jsonl  sound: provenance of arm.json: arm arm, 6 queries"
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda raw: raw.replace(b'"dirty":', b'"dirty":1,"dirt":', 1), "arm.intoto.jsonl: "),
+        (lambda raw: b"{", "arm.intoto.jsonl: is no whole JSON"),
+        (lambda raw: raw.replace(b'"arm.json"', b'"other.json"'), "is about 'other.json', not 'arm.json'"),
+        (
+            lambda raw: raw.replace(b'"backend":"bm25"', b'"backend":"bm52"'),
+            "says other things than the report",
+        ),
+    ],
+)
+def test_a_report_beside_provenance_that_says_otherwise_is_refused(
+    vouched: Space, damage: Callable[[bytes], bytes], told: str
+) -> None:
+    """S4: a divergent sidecar is no sound report, by either name."""
+    path = vouched.reports / "arm.intoto.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(damage(before))
+    assert path.read_bytes() != before
+    for name in ("arm.json", "arm.intoto.jsonl"):
+        done = vouched.core("validate", f".eval/reports/{name}")
+        assert done.code == 1
+        assert told in done.out
+        assert "sound" not in done.out
+
+
+def test_a_report_that_was_edited_since_does_not_fit_its_provenance(vouched: Space) -> None:
+    """White space is no change to the report, and another file all the same."""
+    path = vouched.reports / "arm.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    done = vouched.core("validate", path)
+    assert done.code == 1
+    assert "is about other bytes of arm.json" in done.out
+
+
+def test_a_report_without_provenance_is_sound_and_that_is_said(vouched: Space) -> None:
+    """A copy that the policy keeps has none, and its digest in floors.toml instead."""
+    (vouched.reports / "arm.intoto.jsonl").unlink()
+    done = vouched.core("validate", ".eval/reports/arm.json")
+    assert done.code == 0
+    assert done.out.endswith("; no provenance beside it\n")
+    for folder in ("policy/evidence/arm", "policy/baselines"):
+        copy = vouched.root / folder / "arm.json"
+        copy.parent.mkdir(parents=True)
+        shutil.copy(vouched.reports / "arm.json", copy)
+        done = vouched.core("validate", copy)
+        assert done.code == 0
+        assert "provenance" not in done.out
+
+
+def test_provenance_without_its_report_says_what_it_is(vouched: Space) -> None:
+    (vouched.reports / "arm.json").unlink()
+    done = vouched.core("validate", ".eval/reports/arm.intoto.jsonl")
+    assert done.code == 1
+    assert "is the provenance of .eval/reports/arm.json, which is not there" in done.out
+
+
+def test_a_name_that_is_not_utf8_is_told(vouched: Space) -> None:
+    name = os.fsdecode(b".eval/reports/r\xff.json")
+    shutil.copy(vouched.reports / "arm.json", vouched.root / name)
+    done = vouched.core("validate", name, "no" + name)
+    assert done.out.encode().startswith(b".eval/reports/r\\udcff.json  sound: ")
+    assert done.code == 1

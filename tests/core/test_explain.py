@@ -14,6 +14,8 @@ from core_support import INLINE, QUERIES, Space, Told, told
 
 from eval_core import explain as explaining
 from eval_core.backend import BackendError, Reply
+from eval_core.compare import compare
+from eval_core.compare.models import of_report
 from eval_core.config import Arm
 from eval_core.dataset import load
 from eval_core.explain import explain, headline_of, hidden, lost, missed
@@ -137,6 +139,24 @@ def test_the_report_alone_tells_less_where_its_cut_off_is_above_the_limit(space:
     assert documents["d1"].outranked_by == ("d2", "d3", "d5")
     assert (documents["d7"].status, documents["d7"].outranked) == ("not-retrieved", None)
     assert found.queries[0].retrieved is None
+
+
+def test_a_headline_that_reaches_past_the_limit_gives_way_as_in_a_comparison(space: Space) -> None:
+    """recall@10 of three documents is no recall@10: what a comparison leads with stands in its place, with a note."""
+    space.set(
+        {f"d{n}": f"text {n}" for n in range(1, 9)},
+        {"q1": QUERIES["q1"]},
+        [("q1", "d1", 1), ("q1", "d7", 1)],
+        'name = "things"\nheadline = "recall@10"\n',
+    )
+    report = space.measure(told(q1=["d1"]), text="repetitions = 1\nlimit = 3\ncutoffs = [1, 3]\n")
+    found = explained(space, report, "q1", want_missed=True, baseline=(Path("old.json"), report))
+    assert (found.headline, found.cutoff, found.limit) == ("recall@3", 3, 3)
+    assert found.notes == (
+        "the set's headline measure recall@10 reaches past the limit of 3; recall@3 stands in its place",
+    )
+    assert compare([of_report("a", report)] * 2).headline == found.headline
+    assert found.queries[0].value == 0.5
 
 
 def test_a_query_that_has_all_it_wants_has_nothing_astray(space: Space) -> None:
@@ -435,7 +455,7 @@ def test_what_a_baseline_scores_better_is_lost_and_the_worst_comes_first(space: 
     space.measure(told(q1=["d1", "d7"], q3=[]))
     before = read_report(space.reports / "arm.json")
     after = space.measure(told(q1=["d1", "d2", "d3", "d7"], q4=[], q5=BackendError("no")))
-    headline = headline_of(after, REPORT)
+    headline = headline_of(after, REPORT, None, [])
     assert lost(after, before, headline) == ["q4", "q1", "q5"]
     assert lost(before, before, headline) == []
     found = explained(space, after, want_lost=True, baseline=(Path("old.json"), before))

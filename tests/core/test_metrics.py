@@ -137,6 +137,8 @@ def test_a_measure_is_a_value_that_prints_as_its_name(
         ("ndcg_cut_10", "did you mean 'ndcg@10'?"),
         ("", ""),
         ("recall@10\n", ""),
+        # What is told as near is never refused in its turn.
+        ("recall_1000000000", "did you mean 'recall@10'?"),
     ],
 )
 def test_another_name_is_no_measure_and_the_nearest_is_told(name: str, near: str) -> None:

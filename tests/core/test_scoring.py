@@ -30,7 +30,7 @@ from scoring_support import (
     values,
 )
 
-from eval_core import statistics
+from eval_core import metrics, statistics
 from eval_core.dataset import load
 from eval_core.errors import Misuse
 from eval_core.metrics import parse
@@ -463,8 +463,6 @@ def test_a_repeat_raises_nothing(
 
 def test_what_a_query_says_gives_its_values_again(tmp_path: Path) -> None:
     """Recomputation from (grade, rank) gives what was scored."""
-    from eval_core import metrics
-
     run = {"q": {"a": 2.0, "b": 2.0, "c": 1.0, "d": 0.0}}
     found = evaluate(run, {"q": {"b": 2, "d": 1, "c": 0, "x": 1}}, EVERY).queries["q"]
     assert found.judged == (("b", 2, 1), ("d", 1, 4), ("c", 0, 3), ("x", 1, None))
@@ -524,13 +522,19 @@ def test_what_a_measure_can_be_at_most_is_read_from_the_judgements() -> None:
     table = {"precision@5": [0.2] * 14}
     assert scores_of(table).intervals()["precision@5"].high == 0.2
     assert scores_of(table, (1, 2, 0)).intervals()["precision@5"].high > 0.23
-    assert metrics.most([[1], [0, 2]], [parse(name) for name in ("precision@5", "recall@5", "judged@5", "mrr")]) == [
+    assert metrics.most(
+        [[1], [0, 2]], [parse(name) for name in ("precision@5", "recall@5", "judged@5", "mrr")]
+    ) == [
         0.2,
         1.0,
         1.0,
         1.0,
     ]
-    assert metrics.most([[1, 1, 1, 2], [0]], [parse("recall@1"), parse("ndcg@1"), parse("all@1")]) == [0.25, 1.0, 0.0]
+    assert metrics.most([[1, 1, 1, 2], [0]], [parse("recall@1"), parse("ndcg@1"), parse("all@1")]) == [
+        0.25,
+        1.0,
+        0.0,
+    ]
 
 
 def test_intervals_of_few_queries_are_those_of_statistics() -> None:

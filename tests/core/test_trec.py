@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from scoring_support import (
 from eval_core.errors import Faults, Misuse
 from eval_core.trec import read_qrels
 from eval_core.trec import run as reader
+from eval_core.trec import source as source_module
 from eval_core.trec.source import opened
 
 QRELS = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
@@ -155,8 +157,17 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
         "run:3  score 'x' should be a number",
     ),
     "not UTF-8": (b"q1 Q0 d1 1 2.0 t\nq1 Q0 d\xff 1 1.0 t\n", "run:2  not UTF-8: byte 0xff"),
-    "UTF-16": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16"), "run:1  "),
-    "carriage returns alone": ("q1 Q0 d1 1 2.0 t\rq1 Q0 d2 1 1.0 t\r", "run:1  expected 6 columns"),
+    "UTF-16": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16"), "run: is UTF-16, or no text at all; save it as UTF-8"),
+    "UTF-16 without a mark": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16-be"), "run: is UTF-16, or no text at all"),
+    "JSON, UTF-16": (ranked_lines(LISTS).encode("utf-16"), "run: is UTF-16, or no text at all"),
+    "carriage returns alone": (
+        "q1 Q0 d1 1 2.0 t\rq1 Q0 d2 1 1.0 t\r",
+        "run: its lines end with CR alone; save it with LF or CRLF",
+    ),
+    "JSON, carriage returns alone": (
+        ranked_lines(LISTS).replace("\n", "\r"),
+        "run: its lines end with CR alone",
+    ),
     "judgements, TREC": (trec_qrels(QRELS), "run: holds judgements and no run"),
     "judgements, BEIR": (beir_qrels(QRELS), "run: holds judgements and no run"),
     "judgements further down": ("q1 Q0 d1 1 2.0 t\nq1 0 d1 1\n", "are --run and --qrels exchanged?"),
@@ -194,6 +205,12 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "a key twice": ('{"id": "q1", "ids": ["d1"], "ids": []}\n', "run:1  not JSON: key 'ids' is given twice"),
     "a lone surrogate": ('{"id": "q1", "ids": ["\\ud800"]}\n', "run:1  holds a lone surrogate escape"),
+    "a lone surrogate beside a number": (
+        '{"id": "q1", "ids": [1, "\\ud800"]}\n',
+        "run:1  holds a lone surrogate escape",
+    ),
+    "nested deeply": (f'{{"id": "q1", "ids": [{"[" * 400}{"]" * 400}]}}\n', "which is no document id"),
+    "nested more deeply": (f'{{"id": "q1", "ids": [{"[" * 3000}{"]" * 3000}]}}\n', "run:1  "),
     "a query twice": (
         ranked_lines(LISTS) + ranked_lines({"q1": []}),
         "run:3  query 'q1' again (first at line 1)",
@@ -261,6 +278,12 @@ QRELS_FAULTS: dict[str, tuple[str | bytes, str]] = {
     "not UTF-8": (b"q1 0 d\xe9 1\n", "qrels:1  not UTF-8: byte 0xe9"),
     "a run": (trec_run(RUN), "qrels: holds a run and no judgements"),
     "JSON lines": (ranked_lines(LISTS), "qrels: holds a run and no judgements"),
+    "UTF-16": ("q1 0 d1 1\n".encode("utf-16"), "qrels: is UTF-16, or no text at all; save it as UTF-8"),
+    "carriage returns alone": ("q1 0 d1 1\rq1 0 d2 1\r", "qrels: its lines end with CR alone"),
+    "BEIR, carriage returns alone": (
+        beir_qrels(QRELS).replace("\n", "\r"),
+        "qrels: its lines end with CR alone",
+    ),
     # Found while measuring peers, 9: never nan and exit 0.
     "empty": ("", "qrels: holds no judgements"),
     "a header alone": ("query-id\tcorpus-id\tscore\n", "qrels: holds no judgements"),
@@ -507,3 +530,71 @@ def test_one_query_cannot_be_parted_and_compressed_runs_are_not(tmp_path: Path) 
     many = trec_run({f"q{q}": {"d": 1.0} for q in range(50)})
     assert len(shared.parts(put(tmp_path, "gz", gzip.compress(many.encode())), "trec", 4)) == 1
     assert len(shared.parts(put(tmp_path, "many", many), "trec")) == 1  # too small to be worth it
+
+
+@pytest.mark.parametrize("line", ['{"id": "q01", "ids": [ 5 ]}', '{ "id":"q01", "ids":[\r5 ] }'])
+def test_a_first_line_of_json_with_six_words_is_json(tmp_path: Path, line: str) -> None:
+    """Its fifth word is a number, as in a run's line; and CR is white space of JSON."""
+    found = scored(tmp_path, line + "\n" + '{"id": "q02", "ids": [7]}\n', "q01 0 5 1\nq02 0 5 1\n", ["mrr"])
+    assert values(found) == {"q01": {"mrr": 1.0}, "q02": {"mrr": 0.0}}
+
+
+def test_a_query_id_that_begins_with_a_brace_is_no_json(tmp_path: Path) -> None:
+    assert values(scored(tmp_path, '{"q Q0 d 1 0.5 t\n', '{"q 0 d 1\n', ["mrr"])) == {'{"q': {"mrr": 1.0}}
+
+
+def test_lines_are_the_same_wherever_the_chunks_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"one\n\ntwo and more\nthree"
+    path = put(tmp_path, "run", content)
+    whole = list(enumerate(content.split(b"\n"), 1))
+    for size in range(1, len(content) + 2):
+        with opened(path, "run") as source:
+            read = source.read
+            monkeypatch.setattr(source, "read", lambda size=size, read=read: read(size))
+            assert list(source.lines()) == whole
+
+
+class Endless:
+    """A file without a newline, which counts what is copied of it."""
+
+    def __init__(self, chunks: int) -> None:
+        self.left = chunks
+
+    def __call__(self, size: int = 0) -> bytes:
+        self.left -= 1
+        return b"x" * 1000 if self.left >= 0 else b""
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        (b"x" * 5000, "run:1  "),
+        (b"q1 Q0 d1 1 2.0 t\n" + b"x" * 5000 + b"\n", "run  "),
+        (b'{"id":"q1","ids":["d1"]}\n' + b"[" * 5000, "run:2  "),
+    ],
+    ids=["the first", "of a TREC run", "of JSON lines"],
+)
+def test_a_line_that_goes_on_and_on_is_no_line_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, where: str
+) -> None:
+    """It is refused as soon as it is too long, and not held."""
+    for module in (source_module, reader):
+        monkeypatch.setattr(module, "LONGEST", 2000)
+        monkeypatch.setattr(module, "CHUNK", 500)
+    read = source_module.Source.read
+    monkeypatch.setattr(source_module.Source, "read", lambda self, size=500: read(self, min(size, 500)))
+    told = refused(tmp_path, content, trec_qrels(QRELS))
+    assert told.startswith(f"{where}a line of more than ")
+    assert told.endswith(" MB, which is no line of rankings or judgements")
+
+
+def test_a_long_line_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time grows with its length and not with the square of it: 32 MB in chunks of 1 kB, copied twice, not 16,000
+    times."""
+    path = put(tmp_path, "run", b"")
+    with opened(path, "run") as source:
+        monkeypatch.setattr(source, "read", Endless(32_000))
+        began = time.process_time()
+        ((number, line),) = source.lines()
+    assert (number, len(line)) == (1, 32_000_000)
+    assert time.process_time() - began < 5

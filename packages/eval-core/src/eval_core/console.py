@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -22,13 +24,46 @@ def width(text: str) -> int:
     )
 
 
+def safe(text: str) -> str:
+    """A text in which control and bidirectional characters are shown, never sent to the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def utf8(text: str) -> str:
+    """A text that UTF-8 can hold: the name of a file may have bytes that are none, which are then shown."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def as_json(value: Any) -> str:
+    """JSON, indented by one, in which no character acts on a terminal: those that are not printed are escapes.
+
+    A lone surrogate, which stands for a byte of a file's name and is no character, becomes the text of its escape.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_escaped, line)) for line in text.split("\n")
+    )
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    written = json.dumps(character)[1:-1]
+    return "\\" + written if "\ud800" <= character <= "\udfff" else written
+
+
 def clip(text: str, columns: int) -> str:
     """Cut a text to so many columns, with an ellipsis; control characters are shown, never sent to the terminal."""
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    if width(safe) <= columns:
-        return safe
+    shown = safe(text)
+    if width(shown) <= columns:
+        return shown
     out = ""
-    for c in safe:
+    for c in shown:
         if width(out + c) > columns - 1:
             break
         out += c

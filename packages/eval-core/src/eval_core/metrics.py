@@ -190,6 +190,9 @@ FAMILIES: Mapping[str, Family] = {
 #: Measures that are 0 or 1 for each query.
 BINARY = tuple(name for name, family in FAMILIES.items() if family.binary)
 
+#: Digits of a cut-off at most.
+_DIGITS = 9
+
 _NAME = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,8}))?(?:\(gain=([a-z]+)\))?")
 _ENDLESS = 10**9
 
@@ -208,8 +211,8 @@ def parse(name: str) -> Measure:
         if fits[family.cutoff] and measure.gain in family.gains:
             return measure
     known = _known(name)
-    if (deep := re.fullmatch(r"[a-z_]+@([0-9]+)(\(.*)?", name)) and len(deep[1]) > 9:
-        raise Misuse(f"measure {name!r}: a cut-off has at most 9 digits", reason="measure-unknown")
+    if (deep := re.fullmatch(r"[a-z_]+@([0-9]+)(\(.*)?", name)) and len(deep[1]) > _DIGITS:
+        raise Misuse(f"measure {name!r}: a cut-off has at most {_DIGITS} digits", reason="measure-unknown")
     nearest = did_you_mean(_other_names(name), known)
     raise Misuse(f"no such measure {name!r}{nearest}  (known: {', '.join(known)})", reason="measure-unknown")
 
@@ -243,7 +246,7 @@ def _other_names(name: str) -> str:
 def _known(near: str) -> list[str]:
     """The measures that there are, at the cut-off that `near` holds, else at 10."""
     digits = re.search(r"[@_.]([1-9][0-9]*)", near)
-    k = digits[1] if digits else "10"
+    k = digits[1] if digits and len(digits[1]) <= _DIGITS else "10"
     return [
         text
         for name, family in FAMILIES.items()

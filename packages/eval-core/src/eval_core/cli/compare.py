@@ -51,7 +51,8 @@ _SHOWN = 20
     "measures",
     multiple=True,
     metavar="MEASURE",
-    help="What is compared, the first leading; the set's headline, recall, ndcg, hit@1 and mrr. Repeatable.",
+    help="What is compared, the first leading. Repeatable, or with commas.  [default: the set's headline, recall, "
+    "ndcg, hit@1 and mrr]",
 )
 @click.option(
     "--qrels",
@@ -157,7 +158,7 @@ def _files(
     from eval_core.compare import render
     from eval_core.errors import Refused
 
-    wanted = [metrics.parse(name) for name in measures]
+    wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
             entries = [_report(name, root) for name in files]
@@ -177,9 +178,10 @@ def _files(
 
 def _print(found: Comparison, form: str, limit: int | None) -> None:
     from eval_core.compare import render
+    from eval_core.console import as_json
 
     if form == "json":
-        click.echo(found.model_dump_json(by_alias=True, indent=1))
+        click.echo(as_json(found.model_dump(by_alias=True)))
     elif found.refused is not None:
         click.echo(render.refused_markdown(found))
     else:
@@ -207,12 +209,13 @@ def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
         return path
     kind, _, arm = name.rpartition(":")
     named = re.fullmatch(NAME.strip("^$"), arm) and not arm.endswith((".json", suffix))
+    what = "is a folder, and no file" if path.is_dir() else "no such file"
     if not named or kind not in ("", "baseline") or (kind and suffix != ".json"):
-        raise Refused(f"{name}: no such file", reason="report-missing")
+        raise Refused(f"{name}: {what}", reason="report-missing")
     found = (root / "policy" / "baselines" if kind else root / OUTPUT / folder) / f"{arm}{suffix}"
     if not found.exists():
         raise Refused(
-            f"{name}: no such file, and no {found}, where that of an arm of the name would lie",
+            f"{name}: {what}, and there is no {found}, where that of an arm of the name would lie",
             reason="report-missing",
             remedy=f"Make it:  eval-gate baseline {arm} --write"
             if kind
@@ -255,7 +258,7 @@ def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
         line = source.first_line()
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     return line, value if isinstance(value, dict) else {}
 

@@ -403,11 +403,9 @@ def _tail(text: str, columns: int) -> str:
 
 
 def _json(found: Explanation) -> str:
-    """JSON in which no character acts on a terminal: those that are not printed are written as escapes."""
-    import json
+    from eval_core.console import as_json
 
-    text = found.model_dump_json(by_alias=True, indent=1)
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return as_json(found.model_dump(by_alias=True))
 
 
 def _code(text: str) -> str:

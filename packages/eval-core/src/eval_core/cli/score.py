@@ -88,12 +88,14 @@ def _progress(run: Path) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from eval_core.console import clip
+
     began = time.monotonic()
-    shown = ""
+    shown, name = "", clip(run.name, 40)
 
     def tell(done: int, size: int) -> None:
         nonlocal shown
-        text = f"\rscore  {run.name}  {100 * done // max(size, 1)}%"
+        text = f"\rscore  {name}  {100 * done // max(size, 1)}%"
         if text != shown and time.monotonic() - began > 1:
             shown = text
             click.echo(text, err=True, nl=False)
@@ -118,7 +120,7 @@ def counts(scores: Scores) -> dict[str, int]:
 
 
 def _json(scores: Scores, bounds: dict[str, Interval], run: Path, qrels: Path, per_query: bool) -> str:
-    import json
+    from eval_core.console import as_json
 
     names = list(map(str, scores.measures))
     value: dict[str, object] = {
@@ -137,14 +139,20 @@ def _json(scores: Scores, bounds: dict[str, Interval], run: Path, qrels: Path, p
         value["queries"] = {
             name: dict(zip(names, values, strict=True)) for name, (values, _, _) in scores.found.items()
         }
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+    return as_json(value)
 
 
 def _csv(scores: Scores, bounds: dict[str, Interval], per_query: bool) -> str:
-    """A row a measure; with queries, a row a query and measure, the means being those of no query."""
+    """A row a measure; with queries, a row a query and measure, the means being those of no query.
+
+    Ids are given as they are, but for a terminal, on which none may act.
+    """
     import csv
     import io
 
+    from eval_core.console import safe
+
+    shown = safe if sys.stdout.isatty() else str
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(("query", "measure", "value", "low", "high", "n"))
@@ -153,7 +161,7 @@ def _csv(scores: Scores, bounds: dict[str, Interval], per_query: bool) -> str:
     if per_query:
         for name, (values, _, _) in scores.found.items():
             for measure, value in zip(scores.measures, values, strict=True):
-                rows.writerow((name, measure, value, "", "", ""))
+                rows.writerow((shown(name), measure, value, "", "", ""))
     return out.getvalue()
 
 

@@ -16,7 +16,7 @@ _EPILOG = """\b
 Examples:
   eval-core validate datasets/memory               a set: definition, corpus, queries, judgements
   eval-core validate eval.toml                     a configuration
-  eval-core validate .eval/reports/*.json          reports, recomputed from their rows
+  eval-core validate .eval/reports/*.json          reports, recomputed from their rows, and their provenance
 
 Exit codes: 0 sound, 1 a report that does not hold, 2 a set or configuration with faults.
 """
@@ -26,7 +26,7 @@ Exit codes: 0 sound, 1 a report that does not hold, 2 a set or configuration wit
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 def validate(paths: tuple[Path, ...]) -> int:
     """Check sets, reports and eval.toml, and say everything that is wrong, with file and line."""
-    from eval_core.console import count
+    from eval_core.console import count, utf8
     from eval_core.errors import EvalError
 
     worst = 0
@@ -34,10 +34,10 @@ def validate(paths: tuple[Path, ...]) -> int:
         try:
             found = _check(path)
         except EvalError as error:
-            click.echo(f"{path}  {error}" if str(path) not in error.message else str(error))
+            click.echo(utf8(f"{path}  {error}" if str(path) not in error.message else str(error)))
             worst = max(worst, error.exit_code)
         else:
-            click.echo(f"{path}  sound: {found}")
+            click.echo(utf8(f"{path}  sound: {found}"))
     if worst and len(paths) > 1:
         click.echo(f"{count(len(paths), 'input')} read.", err=True)
     return worst
@@ -73,17 +73,56 @@ def _check(path: Path) -> str:
                 remedy=f"eval-gate check --policy {path.parent}",
             )
         return _configuration(path)
+    if path.name.endswith(_SIDECAR):
+        return _of_sidecar(path)
     if path.suffix == ".jsonl":
         raise Misuse(
             f"{path}: is a part of a set, which is validated by its folder",
             reason="part-of-a-set",
             remedy=f"eval-core validate {path.parent}",
         )
-    from eval_core.report import read_report
+    return _report(path)
 
-    report = read_report(path)
+
+#: How the name of a report's provenance ends; told here, so that a set is validated without what reads reports.
+_SIDECAR = ".intoto.jsonl"
+
+
+def _report(path: Path) -> str:
+    """Check a report, its intervals, and the provenance that lies beside it."""
+    import os
+
+    from eval_core import provenance
+    from eval_core.console import count
+    from eval_core.errors import Refused
+    from eval_core.report import parse_report, report_bytes
+
+    raw = report_bytes(path)
+    report = parse_report(raw, path)
     _check_intervals(path, report)
-    return f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
+    told = f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
+    beside = provenance.sidecar(path)
+    if os.path.lexists(beside):
+        for finding in provenance.check(report, raw, beside):
+            raise Refused(finding.message, reason=finding.code, remedy=f"eval-core measure {report.arm}")
+        return told
+    return told if _is_copy(path) else f"{told}; no provenance beside it"
+
+
+def _of_sidecar(path: Path) -> str:
+    """Check a report by its provenance, which says nothing that does not follow from the report."""
+    from eval_core.errors import Refused
+
+    report = path.with_name(path.name.removesuffix(_SIDECAR) + ".json")
+    if not report.exists():
+        raise Refused(f"{path}: is the provenance of {report}, which is not there", reason="report-missing")
+    return f"provenance of {report.name}: {_report(report)}"
+
+
+def _is_copy(path: Path) -> bool:
+    """Whether it is a report that the policy keeps as evidence or baseline: its digest stands in floors.toml."""
+    above = [folder.name for folder in path.resolve().parents[:3]]
+    return above[1:3] == ["evidence", "policy"] or above[:2] == ["baselines", "policy"]
 
 
 def _check_intervals(path: Path, report: Report) -> None:

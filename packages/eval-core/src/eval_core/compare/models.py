@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from eval_core.console import clip
 from eval_core.errors import Misuse, Refused
@@ -16,6 +16,8 @@ from eval_core.report import Environment, Report, cutoffs_of
 
 if TYPE_CHECKING:
     from eval_core.scoring import Scores
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 #: A query's outcome on one side; `absent`: that side was not asked it.
 Outcome = Literal["scored", "errored", "unscored", "unscorable", "absent"]
@@ -264,14 +266,17 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
     """
     from pathlib import PurePath
 
-    try:
-        task, system = (Key.model_validate(header[name]) if header else None for name in ("task", "system"))
-        environment = Environment.model_validate(header["environment"]) if header else None
-        limit, cutoffs = (task.parts["limit"], cutoffs_of(task)) if task else (None, ())
-    except (KeyError, ValueError) as error:
-        raise Misuse(
-            f"{path}:1  is no sound header of a run: {error}; measure again", reason="run-malformed"
-        ) from error
+    task = system = environment = limit = None
+    cutoffs: tuple[int, ...] = ()
+    if header:
+        try:
+            task, system, environment = _said(header)
+            limit, cutoffs = task.parts["limit"], cutoffs_of(task)
+        except (KeyError, ValueError, RecursionError) as error:
+            told = f"has no {error}" if isinstance(error, KeyError) else error
+            raise Misuse(
+                f"{path}:1  is no sound header of a run: {told}; measure again", reason="run-malformed"
+            ) from error
     queries = {name: Asked("scored", found.judged, found.retrieved) for name, found in scores.queries.items()}
     known: Mapping[str, Outcome] = {"errored": "errored", "unscored": "unscored", "unscorable": "unscorable"}
     queries |= {name: Asked(known[outcomes[name]]) for name in scores.left_out if name in outcomes}
@@ -301,6 +306,33 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
             *(f"has {what}: {number:,}" for number, what in counts if number),
         ),
     )
+
+
+def _said(header: Mapping[str, Any]) -> tuple[Key, Key, Environment]:
+    """What the first line of a run of ours says of itself: task, system, environment.
+
+    Raises:
+        KeyError: one of them is not there.
+        ValueError: one has not its shape, in words.
+        RecursionError: one is nested too deeply to be read.
+    """
+    for name in ("run_id", "arm"):
+        if not isinstance(header.get(name), str | None):
+            raise ValueError(f"{name} = {clip(repr(header[name]), 60)}: should be a text")
+    return (
+        _of(Key, header, "task"),
+        _of(Key, header, "system"),
+        _of(Environment, header, "environment"),
+    )
+
+
+def _of(model: type[_Model], header: Mapping[str, Any], name: str) -> _Model:
+    try:
+        return model.model_validate(header[name])
+    except ValidationError as error:
+        from eval_core.complaints import first_fault
+
+        raise ValueError(f"{name}: {first_fault(error, model)}") from error
 
 
 class TaskDiffers(Refused):

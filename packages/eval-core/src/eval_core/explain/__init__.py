@@ -51,16 +51,25 @@ FEW, OWN = 3, 5
 EXCERPT, BEFORE, FAR = 400, 60, 120
 
 
-def headline_of(report: Report, path: Path) -> metrics.Measure:
-    """The measure that the report's set is judged by first.
+def headline_of(
+    report: Report, path: Path, baseline: tuple[Path, Report] | None, notes: list[str]
+) -> metrics.Measure:
+    """The measure by which queries are told to be lost or missed: the one that a comparison of the same reports leads
+    with. It is the headline of the set, or recall where that reaches past the limit, which is then added to `notes`.
 
     Raises:
         Refused: it is no measure, so the report was not written by measuring.
     """
-    try:
-        return metrics.parse(report.dataset.headline)
-    except Misuse as error:
-        raise Refused(f"{path}: dataset.headline: {error}", reason="report-malformed") from error
+    from eval_core.compare import usual
+    from eval_core.compare.models import of_report
+
+    for where, given in [(path, report), *([baseline] if baseline else [])]:
+        try:
+            metrics.parse(given.dataset.headline)
+        except Misuse as error:
+            raise Refused(f"{where}: dataset.headline: {error}", reason="report-malformed") from error
+    sides = [of_report(str(path), report), *([of_report(str(baseline[0]), baseline[1])] if baseline else [])]
+    return usual(sides, notes)[0]
 
 
 def limit_of(report: Report) -> int:
@@ -317,8 +326,8 @@ def explain(
     if strange := [name for name in dict.fromkeys(queries) if name not in by_id]:
         told = [f"{path}: no query {name!r}{did_you_mean(name, by_id)}" for name in strange]
         raise Misuse("\n".join(told), reason="query-unknown")
-    headline = headline_of(report, path)
     notes: list[str] = []
+    headline = headline_of(report, path, baseline, notes)
     fell = lost(report, baseline[1], headline) if want_lost and baseline else None
     short = missed(report, headline) if want_missed else None
     rows = [by_id[name] for name in dict.fromkeys([*queries, *(fell or ()), *(short or ())])]

@@ -177,15 +177,17 @@ def publish(
         raise Faults(faults, consequence=CONSEQUENCE)
     told: list[Mark] = []
     reasons = [refusal for source in sources.arms.values() for refusal in source.refusals]
+    unfit: dict[str, Refusal] = {}
     after: list[tuple[Page, str]] = []
     for page in read:
         text, at = [], 0
         for mark in page.marks:
-            entry, body = _mark(page, mark, sources, reasons)
+            entry, body = _mark(page, mark, sources, unfit)
             told.append(entry)
             text += [page.text[at : mark.start], body]
             at = mark.end
         after.append((page, "".join([*text, page.text[at:]])))
+    reasons += unfit.values()
     targets = [mark.target for page in read for mark in page.marks]
     reasons += _vacuous(targets, read, other)
     written: list[Path] = []
@@ -224,6 +226,12 @@ def publish(
 def _utf8(text: str) -> str:
     """A text that JSON can hold: the name of a file may have bytes that are none, which are then shown."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def usual(root: Path = Path()) -> tuple[Path, ...]:
+    """The pages of a repository that are read where none is named: README.md, and all of docs/. Folders are none."""
+    found = [path for path in (root / "docs").rglob("*.md") if not path.is_dir()]
+    return (*(page for page in [root / "README.md"] if page.exists() and not page.is_dir()), *sorted(found))
 
 
 def _pages(paths: Iterable[Path]) -> tuple[list[Page], list[Fault]]:
@@ -302,8 +310,8 @@ def _slice(report: Report, cell: Number) -> Slice | None:
     return summary.overall if cell.category is None else summary.categories.get(cell.category)
 
 
-def _mark(page: Page, mark: marks.Mark, sources: _Sources, reasons: list[Refusal]) -> tuple[Mark, str]:
-    """One mark: what is told of it, and the text that belongs between its tags."""
+def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refusal]) -> tuple[Mark, str]:
+    """One mark: what is told of it, and the text that belongs between its tags. `unfit` takes a value's refusal."""
     target, before = mark.target, page.text[mark.start : mark.end]
     line, written, given = mark.line, page.written(mark), None
     body = before
@@ -324,8 +332,7 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, reasons: list[Refusal
             try:
                 given = asserted.value(sources.table(), target, sources.other)
             except Refused as error:
-                refusal = Refusal(code=error.reason, message=_utf8(error.message))
-                reasons += [refusal] if refusal not in reasons else []
+                unfit[error.message] = Refusal(code=error.reason, message=_utf8(error.message))
         if given is not None and written != given:
             # White space around a number belongs to the page.
             body = before.replace(written, given, 1) if written else given
@@ -372,7 +379,7 @@ def _difference(before: str, rows: Sequence[str]) -> tuple[int, str, str] | None
 
 
 def _plain(line: str) -> str:
-    cells = re.sub(r"[ \t]*\|[ \t]*", "|", line)
+    cells = "|".join(cell.strip(" \t") for cell in line.split("|"))
     return re.sub(r"-+", "-", cells) if not line.strip("|:- \t") else cells
 
 

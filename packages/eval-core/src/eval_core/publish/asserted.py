@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,13 @@ from typing import Any
 from eval_core.errors import EvalError, Refused, did_you_mean
 from eval_core.files import read_text
 from eval_core.publish.marks import Asserted
+
+#: What foreign text may be, so that it is no markup in any page: plain short words.
+_WORDS = re.compile(r"[A-Za-z0-9.,%+_-]+(?: [A-Za-z0-9.,%+_-]+)*")
+_LONGEST = 60
+# A page makes a link of it, though it has no sign of one.
+_LINK = re.compile(r"\bwww\.", re.IGNORECASE)
+_ALLOWED = f"only a number, or words of letters, digits, . , % + - _ (at most {_LONGEST} signs, no www.) is published"
 
 
 class Figure(str):
@@ -50,7 +58,8 @@ def value(table: Any, target: Asserted, path: Path) -> str:
     """The text that belongs into a mark.
 
     Raises:
-        Refused: `key-unknown`, or `value-unfit` (a table, a list, true, null, NaN, or a text that would break a mark).
+        Refused: `key-unknown`, or `value-unfit` (a table, a list, true, null, NaN, or a text that is
+            more than plain short words, and so might be markup).
     """
     here = table
     for step, name in enumerate(target.way):
@@ -76,19 +85,17 @@ def _text(found: Any, target: Asserted, path: Path) -> str:
     if isinstance(found, Figure) or (isinstance(found, int) and not isinstance(found, bool)):
         number = float(found) if isinstance(found, str) or abs(found) < 10**300 else math.inf
         if not math.isfinite(number):
-            raise unfit(f"is {found}, and not a finite number")
-        return str(found) if target.form is None else format(number, target.form)
+            raise unfit(f"is {str(found)[:40]}, and not a finite number")
+        if target.form is not None:
+            return format(number, target.form)
+        if len(str(found)) > _LONGEST:
+            raise unfit(f"is {str(found)[:40]!r}…, and longer than {_LONGEST} signs; give a form, as .3f")
+        return str(found)
     if not isinstance(found, str):
         kinds = {dict: "a table", list: "a list", bool: "true or false", type(None): "null"}
         raise unfit(f"is {kinds.get(type(found), type(found).__name__)}, and not a number or a text")
     if target.form is not None:
         raise unfit(f"is a text, {found[:40]!r}, which has no form {target.form}")
-    if (
-        not found.strip()
-        or found != found.strip()
-        or not found.isprintable()
-        or "<!--" in found
-        or "-->" in found
-    ):
-        raise unfit(f"is a text that no mark can hold: {found[:40]!r}")
+    if not _WORDS.fullmatch(found) or len(found) > _LONGEST or _LINK.search(found):
+        raise unfit(f"is a text that no mark can hold: {found[:40]!r}; {_ALLOWED}")
     return found

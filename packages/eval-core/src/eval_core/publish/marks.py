@@ -6,8 +6,9 @@
     <!-- metrics memory-bm25 code-bm25: recall@10 mrr -->                   a table, on lines of its own
     <!-- /metrics -->
 
-Reading is lexical and pure. What a reader of the page sees as code, a fenced block or a span on one line, is an
-example and no mark. Whatever else looks like a mark and is none is a fault: a claim must not escape by a typing error.
+Reading is lexical, pure and linear in the page. What is surely code in Markdown (`eval_core.publish.code`) is an
+example and no mark. Whatever else looks like a mark is one, or a fault: a claim must not escape by a typing error, nor
+by standing where only some readers see code.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from eval_core.errors import Fault
+from eval_core.publish import code
 
 #: Decimals of a number where the mark does not say.
 DEFAULT_FORM = ".3f"
@@ -28,18 +31,22 @@ _SUBJECT = r"[a-z0-9][a-z0-9._-]*(?:\[[^\]\r\n]+\])?"
 _NUMBER = re.compile(rf"({_SUBJECT})[ \t]+(\S+)(?:[ \t]+(\S+))?")
 _FROM = re.compile(r'from:((?:"[^"\r\n]*"|[^\s"])+)(?:[ \t]+(\S+))?')
 _TABLE = re.compile(rf"({_SUBJECT}(?:[ \t]+{_SUBJECT})*)[ \t]*:[ \t]+(\S.*)")
-# From left to right, what comes first counts: the line that opens a fenced block (in a quotation or a list as well, and
-# not with a backtick after backticks), a comment, a run of backticks, the beginning of a comment that never ends.
-_TOKEN = re.compile(
-    r"(?:(?<=[\r\n])|\A)[ \t>]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*[ \t>]*(?P<fence>`{3,}(?![^\r\n]*`)|~{3,})[^\r\n]*"
-    r"|<!--(?P<comment>.*?)-->|(?P<span>`+)|(?P<open><!--)",
-    re.DOTALL,
-)
-_TAG = re.compile(r"\s*(/?)(metrics?)(?=\s|$)(.*)", re.DOTALL)
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+# Whatever a browser hides, or a hand meant to be hidden, and the first word in it.
+_LIKE = re.compile(r"<[!?](?P<lead>[^\w<>]*+)(?P<word>[^\W\d_]++)")
+_TAG = re.compile(r"<!--[ \t]*+(?P<slash>/?)(?P<name>metrics?)(?=[ \t]|-->)")
+_BLANK = re.compile(r"[ \t]*+")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 _HELP = "write  metric ARM MEASURE [FORM]  or  metric from:KEY [FORM]"
 _HELP_TABLE = "write  metrics ARM [ARM…]: MEASURE [MEASURE…] [FORM]"
+_HELP_TAG = (
+    "looks like a mark and is none; write  <!-- metric … -->  and  <!-- /metric -->, in small letters and on one line, "
+    "or begin a comment that is no mark with another word"
+)
+_HELP_CODE = (
+    "write a claim outside of code; and an example in a block whose ``` begin and end it at the margin, after a blank "
+    "line, or in a `span` in a paragraph of plain text"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +114,8 @@ class Page:
     text: str
     marks: tuple[Mark, ...]
     faults: tuple[Fault, ...]
-
-    @property
-    def newline(self) -> str:
-        """The line end that it uses: that of its first line."""
-        found = re.search(r"\r\n|\n|\r", self.text)
-        return found[0] if found else "\n"
+    #: The line end that it uses: that of its first line.
+    newline: str = "\n"
 
     def written(self, mark: Mark) -> str:
         """What stands in a mark now, without the white space around it."""
@@ -135,7 +138,9 @@ def find(path: Path, text: str) -> Page:
     for tag in reader.tags():
         reader.take(tag)
     reader.finish()
-    return Page(path, text, tuple(reader.marks), tuple(sorted(reader.faults, key=_place)))
+    newline = _LINE_END.search(text)
+    faults = tuple(sorted(reader.faults, key=_place))
+    return Page(path, text, tuple(reader.marks), faults, newline[0] if newline else "\n")
 
 
 def _place(fault: Fault) -> int:
@@ -147,7 +152,10 @@ class _Reader:
 
     def __init__(self, path: Path, text: str, markdown: bool) -> None:
         self.path, self.text, self.markdown = path, text, markdown
-        self.starts = [match.start() for match in _LINE.finditer(text)]
+        self.code = code.read(text) if markdown else code.Code()
+        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        self._begins: dict[int, int] = {}
+        self._found: dict[str, int] = {}
         self.marks: list[Mark] = []
         self.faults: list[Fault] = []
         self.open: _Tag | None = None
@@ -158,40 +166,52 @@ class _Reader:
     def fault(self, place: int, message: str) -> None:
         self.faults.append(Fault(f"{self.path}:{self.line(place)}", message, "mark-malformed"))
 
+    def begins(self, line: int) -> int:
+        """Where the first character of a line stands that is no blank; looked for once."""
+        if line not in self._begins:
+            blank = _BLANK.match(self.text, self.starts[line - 1])
+            self._begins[line] = blank.end() if blank else 0
+        return self._begins[line]
+
+    def next(self, sign: str, place: int) -> int:
+        """Where a sign stands next; the end of the page where it does not. Asked in order, each part is read once."""
+        if self._found.get(sign, -1) < place:
+            found = self.text.find(sign, place)
+            self._found[sign] = found if found >= 0 else len(self.text)
+        return self._found[sign]
+
     def tags(self) -> Iterator[_Tag]:
-        """The comments that open or close a mark, outside code."""
-        at = 0
-        while (token := _TOKEN.search(self.text, at)) is not None:
-            at = token.end()
-            if token["fence"] is not None:
-                at = self._after_block(token) if self.markdown else token.end("fence")
-            elif token["span"] is not None:
-                at = self._after_span(token) if self.markdown else at
-            elif token["open"] is not None:
-                if _TAG.match(self.text[at : at + 80]):
-                    self.fault(token.start(), "this mark has no end; close it with -->")
-            elif (tag := _TAG.fullmatch(token["comment"])) is not None:
-                yield _Tag(tag[1] == "/", tag[2], tag[3].strip(), token.start(), at)
+        """The comments that open or close a mark, outside of code."""
+        told = False
+        for like in _LIKE.finditer(self.text):
+            if not _near(like["word"], "/" in like["lead"]):
+                continue
+            start = like.start()
+            if self.code.is_sure(start):
+                if not told and self.code.unclosed is not None and start > self.code.unclosed:
+                    # It runs to the end of the page, and so would hide every claim there.
+                    never = "this code fence is never closed, so that the marks after it would be overlooked"
+                    self.fault(self.code.unclosed, never)
+                    told = True
+            elif (doubt := self.code.doubt(start)) is not None:
+                self.fault(start, f"it is in doubt whether this mark is code: {doubt.why}; {_HELP_CODE}")
+            elif (tag := self._tag(start)) is not None:
+                yield tag
 
-    def _after_block(self, token: re.Match[str]) -> int:
-        """The place after a fenced block: a line of its own closes it, with at least as many of the same sign."""
-        fence = token["fence"]
-        closing = rf"[\r\n][ \t>]*{fence[0]}{{{len(fence)},}}[ \t]*(?=[\r\n]|\Z)"
-        closed = re.compile(closing).search(self.text, token.end())
-        if closed is not None:
-            return closed.end()
-        if re.search(r"<!--\s*/?metrics?\s", self.text[token.end() :]):
-            # In Markdown it runs to the end of the page, and so would hide every claim there.
-            told = "this code fence is never closed, so that the marks after it would be overlooked"
-            self.fault(token.start("fence"), told)
-        return len(self.text)
-
-    def _after_span(self, token: re.Match[str]) -> int:
-        """The place after a code span that begins here and ends on its line, or after its backticks where none does."""
-        run, end = token["span"], re.compile(r"[\r\n]|\Z").search(self.text, token.end())
-        rest = self.text[token.end() : end.start() if end else len(self.text)]
-        close = re.search(rf"(?<!`){run}(?!`)", rest)
-        return token.end() + close.end() if close else token.end()
+    def _tag(self, start: int) -> _Tag | None:
+        """The mark's comment that begins at a place, or None and a fault."""
+        tag = _TAG.match(self.text, start)
+        if tag is None:
+            self.fault(start, f"{self.text[start : start + 40].split(chr(10))[0]!r} {_HELP_TAG}")
+            return None
+        line = self.line(start)
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        close = self.next("-->", tag.end())
+        if close >= end or self.next("<!--", tag.end()) < close:
+            self.fault(start, "this mark has no end on its line; close it with -->")
+            return None
+        rest = self.text[tag.end() : close].strip()
+        return _Tag(tag["slash"] == "/", tag["name"], rest, start, close + len("-->"))
 
     def take(self, tag: _Tag) -> None:
         """Take the next tag in order."""
@@ -235,18 +255,42 @@ class _Reader:
         start, end, indent = opened.end, tag.start, ""
         body = self.text[start:end]
         if isinstance(target, Table):
-            indent = self.text[self.starts[self.line(opened.start) - 1] : opened.start]
-            below = self.text[self.starts[self.line(tag.start) - 1] : tag.start]
+            first, last = self.line(opened.start), self.line(tag.start)
             if not self.markdown:
                 self.fault(opened.start, f"{written}: a table is Markdown; in HTML, mark each number")
                 return
-            if indent.strip() or below.strip() or not re.match(r"[ \t]*[\r\n]", body):
+            alone = self.begins(first) == opened.start and self.begins(last) == tag.start
+            if not alone or not re.match(r"[ \t]*+[\r\n]", body):
                 self.fault(opened.start, f"{written}: a table's marks stand on lines of their own")
                 return
+            indent = self.text[self.starts[first - 1] : opened.start]
         elif re.search(r"[\r\n]", body):
             self.fault(opened.start, f"{written}: a number's mark closes on the line where it opens")
             return
         self.marks.append(Mark(target, start, end, self.line(opened.start), indent))
+
+
+@lru_cache(maxsize=1024)
+def _near(word: str, closes: bool) -> bool:
+    """Whether a comment's first word is a mark's name, or one by a slip of the hand; two slips where it closes."""
+    given = word.lower()
+    return any(
+        abs(len(given) - len(name)) <= 2 and _slips(given, name) <= (2 if closes else 1)
+        for name in ("metric", "metrics")
+    )
+
+
+def _slips(given: str, name: str) -> int:
+    """How many letters were left out, put in, mistaken or changed with their neighbour (optimal string alignment)."""
+    before, row = [0] * (len(name) + 1), list(range(len(name) + 1))
+    for i, letter in enumerate(given, 1):
+        older, before, row = before, row, [i]
+        for j, wanted in enumerate(name, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == name[j - 2] and given[i - 2] == wanted:
+                least = min(least, older[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def parse(name: str, rest: str) -> Target | str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from eval_core.errors import Misuse
-from eval_core.trec.source import Listing, Progress, decoded, opened, shown
+from eval_core.trec.lists import is_record
+from eval_core.trec.source import Listing, Progress, decoded, opened, refuse_other_text, shown
 
 BEIR_HEADER = b"query-id\tcorpus-id\tscore"
 
@@ -34,13 +35,18 @@ def form(path: Path) -> tuple[Literal["trec", "jsonl"], bytes]:
     words = first.split()
     if not words:
         raise Misuse(f"{path}: holds no ranking", reason="run-empty")
+    # CR is white space in a run's columns and between the parts of JSON.
+    record = first.startswith(b"{") and is_record(first)
+    if not is_trec(words) and not record:
+        refuse_other_text(path, first)
     if first == BEIR_HEADER or _is_judgement(words):
         raise Misuse(
             f"{path}: holds judgements and no run ({shown(first)}); are --run and --qrels exchanged?",
             reason="run-malformed",
         )
-    # A query id may begin with a brace, too; then the line has a run's columns.
-    return ("jsonl" if first.startswith(b"{") and not is_trec(words) else "trec"), first
+    # A query id may begin with a brace, too; then the line has a run's columns, and is no JSON.
+    lines = record or (first.startswith(b"{") and not is_trec(words))
+    return ("jsonl" if lines else "trec"), first
 
 
 def is_trec(words: list[bytes]) -> bool:
@@ -69,6 +75,8 @@ def read_qrels(path: Path, progress: Progress | None = None) -> dict[str, dict[s
         data = b"".join(iter(source.read, b""))
     first = data.lstrip().split(b"\n", 1)[0].strip()
     words = first.split()
+    if not is_trec(words) and not _is_judgement(words):
+        refuse_other_text(path, first)
     if is_trec(words) or (first.startswith(b"{") and not _is_judgement(words)):
         raise Misuse(
             f"{path}: holds a run and no judgements ({shown(first)}); are --run and --qrels exchanged?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -27,11 +28,20 @@ class Answer(NamedTuple):
 
 def is_own(first: bytes) -> bool:
     """Whether a run's first line is the header of one of our own: it names a schema."""
+    return "schema" in (_record(first) or ())
+
+
+def is_record(line: bytes) -> bool:
+    """Whether a line is a JSON table."""
+    return _record(line) is not None
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        record = _decoder.decode(first.decode("utf-8"))
+        record = _decoder.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and "schema" in record
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def answers(source: Source, fault: Callable[[int, str], None], own: bool | None = None) -> Iterator[Answer]:
@@ -66,7 +76,7 @@ def answers(source: Source, fault: Callable[[int, str], None], own: bool | None 
             own = isinstance(record, dict) and "schema" in record
             if own:
                 if record["schema"] != OWN:
-                    fault(number, f"schema {record['schema']!r} is no run's; expected {OWN!r}")
+                    fault(number, f"schema {_said(record['schema'])} is no run's; expected {OWN!r}")
                     return
                 continue
         answer = _answer(record, own, b"\\u" in raw)
@@ -116,27 +126,40 @@ def _answer(record: Any, own: bool, escaped: bool) -> Answer | str:
     if type(query) is int:
         query = str(query)
     if not isinstance(query, str) or not query:
-        return f"id {query!r} should be a text" if "id" in record else f"has no 'id'{_keys(record)}"
+        return f"id {_said(query)} should be a text" if "id" in record else f"has no 'id'{_keys(record)}"
     if own:
         outcome = record.get("outcome")
         if outcome not in OUTCOMES:
-            return f"outcome {outcome!r} should be one of {', '.join(OUTCOMES)}"
+            return f"outcome {_said(outcome)} should be one of {', '.join(OUTCOMES)}"
     if not isinstance(ids, list):
-        return f"ids {ids!r} should be a list" if "ids" in record else f"has no 'ids'{_keys(record)}"
+        return f"ids {_said(ids)} should be a list" if "ids" in record else f"has no 'ids'{_keys(record)}"
     try:
-        if escaped:
-            "".join([query, *ids]).encode()
-        else:
-            "".join(ids)
+        "".join(ids)
     except TypeError:
         odd = next((name for name in ids if type(name) not in (str, int)), None)
         if odd is not None or None in ids:
-            return f"ids holds {odd!r}, which is no document id; write it as a text"
+            return f"ids holds {_said(odd)}, which is no document id; write it as a text"
         ids = [str(name) for name in ids]
-    except UnicodeEncodeError:
+    if escaped and _lone("".join([query, *ids])):
         return "holds a lone surrogate escape (\\ud800 to \\udfff), which is no character"
     answer = answer_of(query, ids, outcome)
     return "ids holds an empty document id" if "" in answer.unique else answer
+
+
+def _lone(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _said(value: object) -> str:
+    """A value for a message: its beginning, however long or deep it is."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 60
+    return short.repr(value)
 
 
 def answer_of(query: str, ids: Sequence[str], outcome: str = SCORED) -> Answer:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_core.errors import CouldNot, EvalError
-from eval_core.trec.source import CHUNK, Listing, Source, decoded, opened, shown
+from eval_core.trec.source import CHUNK, LONGEST, Listing, Source, decoded, opened, shown
 
 
 class Ungrouped(Exception):
@@ -130,6 +130,8 @@ def _more(source: Source, rest: bytes) -> tuple[bytes, int]:
         rest = rest + data if rest else data
         if (end := rest.rfind(b"\n") + 1) and end > len(rest) - len(data):
             return rest, end
+        if len(rest) - end > LONGEST:
+            raise source.too_long()
 
 
 def _last(data: bytes, start: bytes, low: int, top: int, usual: int) -> int:

@@ -14,6 +14,9 @@ from eval_core.files import BOM, refuse_special
 #: Bytes read at a time.
 CHUNK = 1 << 20
 
+#: Bytes of the longest line that is read: a million documents of a query are less.
+LONGEST = 64 << 20
+
 #: How many faults of a file are listed; the others are counted.
 LISTED = 20
 
@@ -51,15 +54,34 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """(line number from 1, line without its newline) to the end; the last line needs none."""
-        number = 0
-        rest = b""
+        number, held = 0, 0
+        # A line of many chunks is put together once, at its end.
+        pieces: list[bytes] = []
         while data := self.read():
-            lines = (rest + data if rest else data).split(b"\n")
-            rest = lines.pop()
-            yield from enumerate(lines, number + 1)
-            number += len(lines)
-        if rest:
-            yield number + 1, rest
+            lines = data.split(b"\n")
+            if len(lines) > 1:
+                if pieces:
+                    lines[0] = b"".join([*pieces, lines[0]])
+                rest = lines.pop()
+                yield from enumerate(lines, number + 1)
+                number += len(lines)
+                pieces, held = [], 0
+            else:
+                rest = data
+            if rest:
+                pieces.append(rest)
+                held += len(rest)
+            if held > LONGEST:
+                raise self.too_long(f":{number + 1}")
+        if pieces:
+            yield number + 1, b"".join(pieces)
+
+    def too_long(self, line: str = "") -> Misuse:
+        """What to raise where a line goes on and on; `line` is its number, as `:3`, where that is known."""
+        return Misuse(
+            f"{self._path}{line}  a line of more than {LONGEST >> 20} MB, which is no line of rankings or judgements",
+            reason="file-malformed",
+        )
 
     def first_line(self) -> bytes:
         """The first line that is not blank, without surrounding white space, of a file just opened; empty if none."""
@@ -92,6 +114,18 @@ def opened(
             if span is not None and span[0]:
                 raw.seek(span[0])
         yield Source(path, raw, stream, progress, span and span[1])
+
+
+def refuse_other_text(path: Path, first: bytes) -> None:
+    """Refuse a file that is text, but neither UTF-8 nor of lines; `first` is its first line.
+
+    Raises:
+        Misuse: it is UTF-16, or ends its lines with CR alone.
+    """
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in first[:200]:
+        raise Misuse(f"{path}: is UTF-16, or no text at all; save it as UTF-8", reason="file-malformed")
+    if b"\r" in first.strip():
+        raise Misuse(f"{path}: its lines end with CR alone; save it with LF or CRLF", reason="file-malformed")
 
 
 def is_gzip(raw: IO[bytes]) -> bool:
