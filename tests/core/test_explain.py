@@ -455,7 +455,7 @@ def test_what_a_baseline_scores_better_is_lost_and_the_worst_comes_first(space: 
     space.measure(told(q1=["d1", "d7"], q3=[]))
     before = read_report(space.reports / "arm.json")
     after = space.measure(told(q1=["d1", "d2", "d3", "d7"], q4=[], q5=BackendError("no")))
-    headline = headline_of(after, REPORT, None, [])
+    headline = headline_of([(REPORT, after)], [])
     assert lost(after, before, headline) == ["q4", "q1", "q5"]
     assert lost(before, before, headline) == []
     found = explained(space, after, want_lost=True, baseline=(Path("old.json"), before))

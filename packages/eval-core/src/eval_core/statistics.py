@@ -4,8 +4,7 @@
 what                how, and from where
 ==================  ===========================================================================================
 share of 0s and 1s  Wilson's score interval (Wilson 1927)
-any other mean      percentile bootstrap over queries (Efron 1979; Efron and Tibshirani 1993, chapter 13), and never
-                    narrower than Wilson's interval is where nothing varies
+any other mean      percentile bootstrap over queries (Efron 1979; Efron and Tibshirani 1993, chapter 13), and `unseen`
 lost and gained     McNemar's test with the mid-p value (McNemar 1947; Fagerland, Lydersen and Laake 2013)
 mean difference     randomisation by flipping signs (Fisher 1935; Smucker, Allan and Carterette 2007)
 several p values    step-down correction (Holm 1979)
@@ -202,10 +201,9 @@ def _steps(values: Sequence[float]) -> tuple[float, list[int]]:
 def unseen(middle: float, n: int, most: float = 1.0) -> Interval:
     """The least interval that n values allow of a mean of values in [0, `most`], however alike they are.
 
-    Wilson's interval is that of (n p + z²/2 ± z √(n p(1-p) + z²/4)) / (n + z²). Its variance p(1-p) is that of 0s and
-    1s; of other values it is smaller, and where it is 0, the rest is this: (n · middle) / (n + z²) to
-    (n · middle + z² · most) / (n + z²). Said otherwise: what z² = 3.84 further queries would make of the mean, were all
-    of them 0, or all the most there can be. At a mean of 0 and of `most` it is Wilson's own interval.
+    Wilson's interval is (n p + z²/2 ± z √(n p(1-p) + z²/4)) / (n + z²). Where its variance p(1-p) is 0, there remains
+    n · middle / (n + z²) to (n · middle + z² · most) / (n + z²), or what z² = 3.84 further queries make of the
+    mean where all are 0, or all the most there can be. At a mean of 0 and of `most` it is Wilson's own interval.
     """
     share = wilson(0, n).high
     low = (1 - share) * middle
@@ -224,13 +222,11 @@ def intervals(
     """The 95% interval of each measure's mean, by name: Wilson's for 0s and 1s, the bootstrap's for the rest.
 
     Which of them is decided by the values: on queries with one relevant document each, recall@k is hit@k, and is
-    bounded alike. What stands in the place of 1 is the largest value that the measure can take for these queries,
-    `most`: precision@k is there 0 or 1/k, cannot be more, and is bounded by 1/k of hit@k. An mrr that is 1/2 for every
-    query could be 1 for the next, and is no share of 1/2.
+    bounded alike. In the place of 1 stands `most`: precision@k is there 0 or 1/k, cannot be more, and is bounded by 1/k
+    of hit@k. An mrr that is 1/2 for every query could be 1 for the next, and is no share of 1/2.
 
-    Resampling shows only values that were seen: it gives no width at all where every query scores the same, and hardly
-    any where one of fifty differs by a little. So a bootstrapped interval is made to hold that of `unseen`, which is
-    what remains of Wilson's where the values do not vary. It moves little where the values move little.
+    Resampling shows only values that were seen: no width at all where every query scores the same, and hardly any where
+    one of fifty differs by a little. So a bootstrapped interval is made to hold that of `unseen`.
 
     Args:
         table: a value of at least 0 a query by the measure's name. Columns of the same values are computed once.

@@ -26,7 +26,7 @@ Marks, in Markdown or HTML:
   <!-- metric from:gold.category_accuracy -->94.4<!-- /metric -->     out of the file of --from
   <!-- metrics memory-bm25 code-bm25: recall@10 mrr -->               a table, on lines of its own
   <!-- /metrics -->
-What stands in code is an example, and left alone.
+What is surely code, a ``` block at the margin or a `span`, is an example, and left alone.
 
 \b
 Exit codes: 0 all pages say what was measured; 1 a number differs, its provenance is missing or
@@ -71,9 +71,10 @@ def publish(
 
     from eval_core.provenance.waivers import read
     from eval_core.publish import publish as put
+    from eval_core.publish import usual
 
     done = put(
-        pages or _usual(),
+        pages or usual(),
         check=check,
         reports=reports,
         config=config,
@@ -86,12 +87,6 @@ def publish(
     else:
         click.echo(_text(done))
     return done.exit_code
-
-
-def _usual() -> tuple[Path, ...]:
-    """The pages of a repository that are read where none is named."""
-    readme = Path("README.md")
-    return (*([readme] if readme.exists() else []), *sorted(Path("docs").rglob("*.md")))
 
 
 def _text(done: Publication) -> str:

@@ -19,6 +19,8 @@ from typing import Any, Literal
 from eval_core import metrics
 from eval_core.backend import Document
 from eval_core.built import corpus_of
+from eval_core.compare import usual
+from eval_core.compare.models import of_report
 from eval_core.config import OUTPUT, Workspace
 from eval_core.corpus import CorpusFile, corpus_digest, document_digest
 from eval_core.dataset import Dataset, Query
@@ -51,25 +53,16 @@ FEW, OWN = 3, 5
 EXCERPT, BEFORE, FAR = 400, 60, 120
 
 
-def headline_of(
-    report: Report, path: Path, baseline: tuple[Path, Report] | None, notes: list[str]
-) -> metrics.Measure:
-    """The measure by which queries are told to be lost or missed: the one that a comparison of the same reports leads
-    with. It is the headline of the set, or recall where that reaches past the limit, which is then added to `notes`.
+def headline_of(reports: Sequence[tuple[Path, Report]], notes: list[str]) -> metrics.Measure:
+    """The measure that a comparison of these reports leads with: the set's headline or, with a note, what replaces it.
 
     Raises:
         Refused: it is no measure, so the report was not written by measuring.
     """
-    from eval_core.compare import usual
-    from eval_core.compare.models import of_report
-
-    for where, given in [(path, report), *([baseline] if baseline else [])]:
-        try:
-            metrics.parse(given.dataset.headline)
-        except Misuse as error:
-            raise Refused(f"{where}: dataset.headline: {error}", reason="report-malformed") from error
-    sides = [of_report(str(path), report), *([of_report(str(baseline[0]), baseline[1])] if baseline else [])]
-    return usual(sides, notes)[0]
+    try:
+        return usual([of_report(str(path), report) for path, report in reports], notes)[0]
+    except Misuse as error:
+        raise Refused(f"{reports[0][0]}: dataset.headline: {error}", reason="report-malformed") from error
 
 
 def limit_of(report: Report) -> int:
@@ -108,8 +101,7 @@ def lost(report: Report, baseline: Report, headline: metrics.Measure) -> list[st
 
 
 def missed(report: Report, headline: metrics.Measure) -> list[str]:
-    """Scored queries of which not every relevant document is within the cut-off (none, where one is enough: hit, mrr),
-    the lowest value first."""
+    """Scored queries without all relevant documents within the cut-off (hit, mrr: without one), the lowest first."""
     cut = cut_of(report, headline)
     enough = any if headline.family in ("hit", "mrr") else all
     found: list[tuple[float, str]] = []
@@ -327,7 +319,7 @@ def explain(
         told = [f"{path}: no query {name!r}{did_you_mean(name, by_id)}" for name in strange]
         raise Misuse("\n".join(told), reason="query-unknown")
     notes: list[str] = []
-    headline = headline_of(report, path, baseline, notes)
+    headline = headline_of([(path, report), *([baseline] if baseline else [])], notes)
     fell = lost(report, baseline[1], headline) if want_lost and baseline else None
     short = missed(report, headline) if want_missed else None
     rows = [by_id[name] for name in dict.fromkeys([*queries, *(fell or ()), *(short or ())])]
@@ -368,8 +360,7 @@ def explain(
 
 
 def _mean(report: Report, headline: metrics.Measure) -> float:
-    values = [value_of(row, headline) for row in report.rows]
-    return metrics.mean([value for value in values if value is not None])
+    return metrics.mean([value for row in report.rows if (value := value_of(row, headline)) is not None])
 
 
 def _others(row: ReportRow, ids: Sequence[str]) -> list[str]:

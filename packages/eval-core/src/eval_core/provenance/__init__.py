@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.errors import CouldNot, Refused
-from eval_core.files import atomic, canonical, digest, refuse_special
+from eval_core.files import BOM, BOM_FAULT, atomic, canonical, digest, refuse_special
 from eval_core.report import Report
 
 if TYPE_CHECKING:
@@ -136,8 +136,17 @@ def _parsed(raw: bytes, path: Path) -> Statement:
 
     from eval_core.provenance.models import Statement
 
+    if raw.startswith(BOM):
+        raise Refused(f"{path}: the sidecar {BOM_FAULT}", reason=MALFORMED)
     try:
-        canonical(json.loads(raw, object_pairs_hook=_distinct))  # no NaN, no infinity, no lone surrogate
+        found = json.loads(raw, object_pairs_hook=_distinct)
+        canonical(found)  # no NaN, no infinity, no lone surrogate
+        if not isinstance(found, dict):
+            raise Refused(
+                f"{path}: holds {raw[:40].decode('utf-8', 'replace').strip()!r}, and not a statement of provenance; "
+                "measure again",
+                reason=MALFORMED,
+            )
         return Statement.model_validate_json(raw)
     except ValidationError as error:
         from eval_core.complaints import first_fault
