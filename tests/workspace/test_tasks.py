@@ -97,7 +97,7 @@ def test_ci_runs_what_a_person_runs() -> None:
     """K4: measuring and gating happen inside the one job that is required."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     steps = re.findall(r"^(?:make|\.venv/bin/python -m nox -s) (\w+)", script, re.MULTILINE)
-    assert steps == ["test", "gate", "selftest", "peers", "wheels"]
+    assert steps == ["test", "gate", "tests", "selftest", "peers", "wheels"]
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert re.findall(r"^ +run: (\S+)$", workflow, re.MULTILINE) == [".ci/run", "|"]
