@@ -197,7 +197,7 @@ def test_the_memory_set_is_attacked_for_real(
     assert (refused.code, "documents that a query may find reaches too" in refused.err) == (1, True)
     assert space.gate("floor", "kind", "--metric", "hit@1", "--metric", "mrr", "--write").code == 0
     assert space.gate("floor", "plain", "--write").code == 0
-    assert space.gate("baseline", "--write").code == 0
+    assert space.gate("baseline", "--p95-ms", "300", "--write").code == 0
     nulls = ("random backend", "popularity backend", "empty backend", "labels shuffled")
     only(monkeypatch, "an easy query is added", "rankings shuffled", *nulls)
     code, value = finding(space)

@@ -17,7 +17,6 @@ from eval_core.errors import EvalError
 from eval_core.provenance import write as write_provenance
 from eval_core.reconstruct.overrides import overrides_from_environment
 from eval_core.report import Report, read_report, write_report
-from eval_gate.policy import LATENCY_SAMPLES
 from eval_gate.selftest.bench import Bench, Outcome, Untried, toml
 from eval_gate.selftest.models import About
 from eval_gate.selftest.processes import Process, Processes
@@ -111,8 +110,7 @@ class Measuring:
         )
         table = json.loads(arm.model_dump_json(exclude_defaults=True))
         # As few passes as give samples enough for a budget of latency: more of them show nothing here.
-        passes = min(arm.repetitions, -(-LATENCY_SAMPLES // max(1, bench.report.n)))
-        copy = Copy(bench, files, {**table, "dataset": PLACE, "repetitions": passes}, corpus)
+        copy = Copy(bench, files, {**table, "dataset": PLACE, "repetitions": arm.repetitions}, corpus)
         if real is not None:
             real.change(copy)
         (place / "eval.toml").write_bytes(toml({"arms": {bench.arm: copy.arm}}))
