@@ -776,3 +776,14 @@ def test_many_lines_are_cut_and_counted(tmp_path: Path) -> None:
         assert text.count("… 5 more") == 2
         assert "q19" in text
         assert "q20" not in text
+
+
+def test_json_sends_nothing_to_the_terminal(tmp_path: Path) -> None:
+    """A query is somebody's text: what would act on a terminal is an escape, and reads back as it was."""
+    (tmp_path / "a.md").write_text("apple")
+    query = "apple \x9b31m \u202e"
+    manifest = {"id": "m", "queries": [{"id": "q1", "query": query, "ground_truth": ["a.md"]}]}
+    (tmp_path / "m.json").write_text(json.dumps(manifest))
+    text = as_json(compare_backends(tmp_path / "m.json", tmp_path, ["bm25"], 1))
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert json.loads(text)["results"][0]["query"] == query

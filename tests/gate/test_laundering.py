@@ -202,3 +202,14 @@ def test_the_corpus_of_an_arm_that_drifts_is_told_when_it_did(space: Space) -> N
     (arm,) = space.check().verdict["arms"]
     assert arm["verdict"] == "pass"
     assert any("it may drift, with 36 to 44 documents (39 now)" in warning for warning in arm["warnings"])
+
+
+def test_last_weeks_report_is_stale(space: Space) -> None:
+    """K3: one that is older than the floors' own runs was not measured for this gate, however sound it is."""
+    assert space.check().codes == []
+    space.forge(space.report, lambda report: report["environment"].update(started="2020-01-01T00:00:00.000Z"))
+    done = space.check()
+    assert done.codes == ["report-stale"]
+    assert "eval-core measure notes" in done.verdict["arms"][0]["reasons"][0]["remedy"]
+    # A snapshot that is named on purpose may be old.
+    assert space.check("--report", f"notes={space.report}").codes == []

@@ -296,7 +296,7 @@ def _ask(
         reply = backend.search(request)
         elapsed = (time.perf_counter_ns() - began) / 1e6
         answer = _vet(made, query, request, reply)
-    except (Exception, SystemExit) as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # other people's code: the row is errored
         # The boundary to other people's code: whatever a backend raises is a failed row, not a failed harness.
         record["error"] = told_by(error)
         if isinstance(error, BackendError) and error.restarted:

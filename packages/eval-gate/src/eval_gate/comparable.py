@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eval_core.console import utf8
 from eval_core.errors import EvalError
 from eval_core.keys import Difference, differences
 from eval_core.report import Report
 from eval_gate.changes import told
 from eval_gate.policy import ArmFloors, lowest
-from eval_gate.verdict import Reason, utf8
+from eval_gate.verdict import Reason
 
 #: A report or baseline that was read, or why it could not be.
 Read = Report | EvalError

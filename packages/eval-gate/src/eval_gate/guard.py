@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from eval_core.console import utf8
 from eval_core.models import Closed
 from eval_core.reconstruct.selection import shown
 from eval_core.reconstruct.tree import Found, Kind, Tree
 from eval_gate.guard_inputs import Form, Judged
-from eval_gate.verdict import utf8
 
 Code = Literal["guard-vacuous", "ground-truth-missing", "ground-truth-not-a-file"]
 

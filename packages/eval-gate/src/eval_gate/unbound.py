@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from eval_core import metrics
+from eval_core.console import utf8
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import read_text, refuse_special
 from eval_gate.policy import MOST_QUERIES, TOLERANCE
-from eval_gate.verdict import ArmVerdict, Graded, Reason, Word, utf8
+from eval_gate.verdict import ArmVerdict, Graded, Reason, Word
 
 Plain = Mapping[str, Mapping[str, Any]]
 

@@ -11,11 +11,6 @@ from eval_core.models import Closed
 Word = Literal["pass", "fail", "refused"]
 
 
-def utf8(text: str) -> str:
-    """A text that can be written as UTF-8: a file's name may hold bytes that are none, which are then shown."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 class Reason(Closed):
     """Why an arm does not pass. `refused` reasons say that it cannot be graded, `fail` reasons that it was."""
 

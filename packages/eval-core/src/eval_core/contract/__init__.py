@@ -286,7 +286,7 @@ def _ask(
         if not isinstance(reply, Reply):
             return f"the backend answered {type(reply).__name__}, not a Reply", False
         answer = vet(reply, task.k, (), outside)
-    except (Exception, SystemExit) as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # other people's code, as in measure
         # The boundary to other people's code: whatever it raises is a failed query, not a failed comparison.
         counts["restarts"] += getattr(error, "restarted", False) is True
         return told_by(error), isinstance(error, CouldNot)
@@ -313,7 +313,9 @@ def read_comparison(path: Path) -> Comparison:
 
 def as_json(comparison: Comparison) -> str:
     """The contract's JSON. What does not apply (first_relevant_rank on a miss, reason of a sound one) is left out."""
-    return comparison.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+    from eval_core.console import as_json as shown
+
+    return shown(comparison.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def as_table(comparison: Comparison) -> str:

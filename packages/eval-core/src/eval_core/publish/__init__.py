@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core import provenance
+from eval_core.console import utf8
 from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import atomic, refuse_special
 from eval_core.provenance import Finding
@@ -94,14 +95,14 @@ class _Sources:
             report, raw = _report(path, name)
         except Refused as error:
             source.refusals.append(
-                Refusal(code=error.reason, message=_utf8(error.message), remedy=error.remedy)
+                Refusal(code=error.reason, message=utf8(error.message), remedy=error.remedy)
             )
             return source
         if not report.health.ok:
             health = report.health
             counts = f"{health.scored} rows scored, {health.errored} errored, {health.unscored} unscored"
             message = f"{path}: {counts}; such a run is no finding, and is quoted nowhere"
-            refusal = Refusal(code="rows-errored", message=_utf8(message), remedy="Measure again.")
+            refusal = Refusal(code="rows-errored", message=utf8(message), remedy="Measure again.")
             source.refusals.append(refusal)
         findings = [
             *provenance.check(report, raw, provenance.sidecar(path)),
@@ -111,7 +112,7 @@ class _Sources:
         kept, used = self.waivers.settle(name, findings, self.today)
         source.refusals += [_refused(name, finding) for finding in kept]
         source.waived = [
-            (waiver, [_utf8(f.message) for f in findings if f.fingerprint == waiver.fingerprint])
+            (waiver, [utf8(f.message) for f in findings if f.fingerprint == waiver.fingerprint])
             for waiver in used
         ]
         source.report = report
@@ -128,7 +129,7 @@ def _refused(arm: str, finding: Finding) -> Refusal:
             "\nOr let it stand, in policy/waivers.toml:  [[waiver]]  "
             f'arm = "{arm}"  reason = "…"  fingerprint = "{finding.fingerprint}"'
         )
-    return Refusal(code=finding.code, message=_utf8(finding.message), remedy=remedy)
+    return Refusal(code=finding.code, message=utf8(finding.message), remedy=remedy)
 
 
 def _report(path: Path, arm: str) -> tuple[Report, bytes]:
@@ -209,8 +210,8 @@ def publish(
     return Publication(
         checked=check,
         exit_code=1 if reasons else 0,
-        pages=tuple(_utf8(str(page.path)) for page in read),
-        written=tuple(_utf8(str(path)) for path in written),
+        pages=tuple(utf8(str(page.path)) for page in read),
+        written=tuple(utf8(str(path)) for path in written),
         numbers=sum(sum(map(len, t.cells)) if isinstance(t, Table) else 1 for t in targets),
         marks=tuple(told),
         reasons=tuple(reasons),
@@ -221,11 +222,6 @@ def publish(
         ),
         warnings=tuple(waivers.idle({arm: source.divergent for arm, source in sources.arms.items()}, today)),
     )
-
-
-def _utf8(text: str) -> str:
-    """A text that JSON can hold: the name of a file may have bytes that are none, which are then shown."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def usual(root: Path = Path()) -> tuple[Path, ...]:
@@ -248,12 +244,12 @@ def _pages(paths: Iterable[Path]) -> tuple[list[Page], list[Fault]]:
             read.append(marks.find(path, path.read_bytes().decode("utf-8")))
         except UnicodeDecodeError as error:
             faults.append(
-                Fault(_utf8(str(path)), f"the page is not UTF-8 text (byte {error.start})", "page-unreadable")
+                Fault(utf8(str(path)), f"the page is not UTF-8 text (byte {error.start})", "page-unreadable")
             )
         except OSError as error:
             faults.append(
                 Fault(
-                    _utf8(str(path)), f"the page cannot be read: {error.strerror or error}", "page-unreadable"
+                    utf8(str(path)), f"the page cannot be read: {error.strerror or error}", "page-unreadable"
                 )
             )
     return read, faults
@@ -332,12 +328,12 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
             try:
                 given = asserted.value(sources.table(), target, sources.other)
             except Refused as error:
-                unfit[error.message] = Refusal(code=error.reason, message=_utf8(error.message))
+                unfit[error.message] = Refusal(code=error.reason, message=utf8(error.message))
         if given is not None and written != given:
             # White space around a number belongs to the page.
             body = before.replace(written, given, 1) if written else given
     state: State = "refused" if given is None else "equal" if written == given else "differs"
-    where = _utf8(str(page.path))
+    where = utf8(str(page.path))
     return Mark(page=where, line=line, target=str(target), written=written, given=given, state=state), body
 
 
@@ -385,7 +381,7 @@ def _plain(line: str) -> str:
 
 def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path | None) -> list[Refusal]:
     """A check that looked at nothing fails."""
-    names = ", ".join(_utf8(str(page.path)) for page in read) or "no page"
+    names = ", ".join(utf8(str(page.path)) for page in read) or "no page"
     if not targets:
         message, help_ = (
             f"{names}: no mark, so nothing was published and nothing checked",
@@ -394,7 +390,7 @@ def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path 
     elif other is not None and not any(isinstance(target, Asserted) for target in targets):
         if not other.exists():
             raise Misuse(f"{other}: no such file of published metrics", reason="file-missing")
-        message, help_ = f"{names}: no mark asserts anything of {_utf8(str(other))}", "metric from:KEY"
+        message, help_ = f"{names}: no mark asserts anything of {utf8(str(other))}", "metric from:KEY"
     else:
         return []
     remedy = f"Put a number between  <!-- {help_} -->  and  <!-- /metric -->"

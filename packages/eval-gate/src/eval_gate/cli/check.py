@@ -181,13 +181,13 @@ def _bound(
     *,
     own: bool,
 ) -> Verdict:
+    from eval_core.console import utf8
     from eval_gate.comparable import Asked
     from eval_gate.evidence import measured, read_baseline, uncited
     from eval_gate.judge import judge, judge_arm
     from eval_gate.origin import Origins
     from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, Budget, read_budgets, read_floors
     from eval_gate.promotion.state import mixed
-    from eval_gate.verdict import utf8
 
     floors = read_floors(path)
     budgets = read_budgets(policy / BUDGETS, floors)

@@ -239,9 +239,9 @@ def _runs(candidate: str, views: list[View], output: Path) -> list[Report]:
 
 def _refused(promotion: Promotion, error: Exception) -> Promotion:
     """What was proven, and why the change cannot be made all the same."""
+    from eval_core.console import utf8
     from eval_core.errors import Refused
     from eval_gate.comparable import refusal
-    from eval_gate.verdict import utf8
 
     if not isinstance(error, Refused):
         raise error

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eval_core.console import utf8
 from eval_core.errors import EvalError, Misuse, Refused
 from eval_core.files import refuse_special
 from eval_core.report import Report, parse_report, read_report
@@ -21,7 +22,7 @@ from eval_gate.origin import Origins
 from eval_gate.promotion.models import Endpoint, EvidenceFacts
 from eval_gate.promotion.places import Artefact, Places
 from eval_gate.promotion.rules import Side, View
-from eval_gate.verdict import Reason, utf8
+from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
     from eval_core.contract.models import BackendReport, Comparison

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from eval_core.console import utf8
 from eval_gate.comparable import refusal
 from eval_gate.policy import BASELINES, BUDGETS, FLOORS, Budgets, Floors
-from eval_gate.verdict import Reason, utf8
+from eval_gate.verdict import Reason
 
 #: Where records lie below the policy's folder; `models.RECORDS` is the same.
 RECORDS = "promotions"
