@@ -10,7 +10,7 @@ from unittest import mock
 
 from benchmarks.sample import Ready, plan_for, ready
 from eval_core import backend as backends
-from eval_core import measure as measuring
+from eval_core.measuring import loop as measuring
 
 QUERIES, REPETITIONS = 10_000, 3
 

@@ -12,8 +12,8 @@ from unittest import mock
 
 from benchmarks.sample import plan_for, ready
 from eval_core import backend as backends
-from eval_core import measure as measuring
-from eval_core.report import read_report
+from eval_core.measuring import loop
+from eval_core.reports.report import read_report
 
 QUERIES = 10_000
 
@@ -24,7 +24,7 @@ def run() -> list[tuple[str, ...]]:
         root = Path(name)
         made = plan_for(root, documents=2_000, queries=QUERIES, repetitions=1)
         with mock.patch.object(backends, "make", ready):
-            measuring.measure(made, root / "runs", root / "reports", root / "history")
+            loop.measure(made, root / "runs", root / "reports", root / "history")
         path = root / "reports" / "arm.json"
         size = path.stat().st_size
         timings: dict[str, list[float]] = {"json": [], "read": []}

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from eval_core.authoring.derive.result import Drafted
+from eval_core.authoring.inspect import Inspection
+from eval_core.authoring.questions.result import Added
 from eval_core.compare import models as compare_models
 from eval_core.config import EvalFile
 from eval_core.contract import models as contract_models
-from eval_core.definition import Definition
-from eval_core.derive.drafted import Drafted
 from eval_core.explain.models import Explanation
-from eval_core.inspection import Inspection
-from eval_core.limits import Limits, Saturation
-from eval_core.measurement import Measurement
-from eval_core.provenance.models import Statement
-from eval_core.provenance.waivers import Waivers
+from eval_core.measuring.measurement import Measurement
 from eval_core.publish.models import Publication
-from eval_core.questions.added import Added
 from eval_core.reconstruct.lock import Lock
-from eval_core.report import Report
+from eval_core.reports.provenance.models import Statement
+from eval_core.reports.report import Report
+from eval_core.reports.waivers import Waivers
 from eval_core.scoring.models import Score
+from eval_core.sets.definition import Definition
+from eval_core.sets.limits import Limits, Saturation
 from eval_gate.guard import GuardVerdict
 from eval_gate.odds_models import Power, Unchanged
 from eval_gate.policy import Budgets, Floors

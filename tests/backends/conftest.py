@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eval_backends.jsonl import JsonLines
-from eval_core.corpus import CorpusFile
+from eval_core.sets.corpus import CorpusFile
 
 # An adapter that answers every query with its own process id, and runs BODY instead for the query "bad".
 ADAPTER = """

@@ -16,8 +16,8 @@ from rank_bm25 import BM25Okapi
 
 from eval_backends.bm25 import BM25, idf, whitespace, words
 from eval_core.backend import Backend, BackendError, Document, Reply, Request, make
-from eval_core.corpus import CorpusFile
 from eval_core.errors import CouldNot, Misuse
+from eval_core.sets.corpus import CorpusFile
 
 FACTS = {
     "f1": "the vpn is deferred until the second quarter",

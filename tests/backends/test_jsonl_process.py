@@ -17,8 +17,8 @@ from eval_backends import jsonl
 from eval_backends.jsonl import JsonLines
 from eval_backends.process import TAIL, Broken, LineProcess, how_it_ended
 from eval_core.backend import Backend, BackendError, Request, make
-from eval_core.corpus import CorpusFile
 from eval_core.errors import CouldNot, Misuse
+from eval_core.sets.corpus import CorpusFile
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="needs POSIX pipes"),

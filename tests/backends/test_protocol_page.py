@@ -12,7 +12,7 @@ import pytest
 from eval_backends.jsonl import JsonLines
 from eval_backends.serve import parse_request
 from eval_core.backend import Request
-from eval_core.corpus import CorpusFile
+from eval_core.sets.corpus import CorpusFile
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,8 +17,8 @@ from eval_backends.bm25 import BM25
 from eval_backends.jsonl import JsonLines
 from eval_backends.serve import MAX_LINE, parse_options, parse_request
 from eval_core.backend import CAPABILITIES, BackendError, Request
-from eval_core.corpus import CorpusFile
 from eval_core.errors import Misuse
+from eval_core.sets.corpus import CorpusFile
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "eval_backends"]

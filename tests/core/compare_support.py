@@ -14,7 +14,7 @@ from typing import Any
 from scipy import stats
 
 from eval_core.compare.models import Asked, Comparison, Effect, Entry, Moved, Versus
-from eval_core.keys import TASK_PARTS, Key
+from eval_core.reports.keys import TASK_PARTS, Key
 
 #: A query's ranks: of its only relevant document, of several by name, or its outcome where it was not scored.
 Ranks = int | None | str | Mapping[str, int | None]

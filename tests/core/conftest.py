@@ -15,7 +15,7 @@ from core_support import DEFINITION, DOCUMENTS, INLINE, JUDGEMENTS, KINDS, QUERI
 from report_support import measured
 
 from eval_core import backend as backends
-from eval_core.report import Report, dump
+from eval_core.reports.report import Report, dump
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 
 from eval_core.backend import Corpus, Reply, Request
 from eval_core.config import Workspace, load_workspace
-from eval_core.measure import measure
-from eval_core.plan import Plan, backend_faults, prepare
-from eval_core.report import Report
+from eval_core.measuring.loop import measure
+from eval_core.measuring.plan import Plan, backend_faults, prepare
+from eval_core.reports.report import Report
 
 Judgement = tuple[str, str, int]
 

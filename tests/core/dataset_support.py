@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from core_support import write_set
 
-from eval_core.dataset import load
 from eval_core.errors import Faults
+from eval_core.sets.dataset import load
 
 DOCUMENTS = {"d1": "one", "d2": "two", "d3": "three"}
 QUERIES = {"q1": "first", "q2": "second"}

@@ -13,7 +13,7 @@ from core_support import Done, call
 from eval_core.cli import main
 from eval_core.cli.app import run
 from eval_core.cli.publish import publish as command
-from eval_core.report import Report, parse_report
+from eval_core.reports.report import Report, parse_report
 
 MEMORY = Path(__file__).resolve().parents[2] / "datasets" / "memory"
 

@@ -13,7 +13,7 @@ from core_support import Space, Told
 
 from eval_core.backend import BackendError, Request
 from eval_core.errors import Refused
-from eval_core.report import Report, parse_report
+from eval_core.reports.report import Report, parse_report
 
 PATH = Path("report.json")
 

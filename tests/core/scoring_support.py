@@ -13,8 +13,8 @@ import pytrec_eval
 from hypothesis import strategies as st
 
 from eval_core.errors import Misuse
-from eval_core.metrics import Measure, parse
-from eval_core.scoring import Scores, score_files
+from eval_core.scoring.metrics import Measure, parse
+from eval_core.scoring.score import Scores, score_files
 
 Run = Mapping[str, Mapping[str, float]]
 Qrels = Mapping[str, Mapping[str, int]]

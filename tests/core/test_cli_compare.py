@@ -23,7 +23,7 @@ from eval_core.cli.app import run
 from eval_core.cli.compare import compare
 from eval_core.compare.models import Comparison
 from eval_core.console import width
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -397,7 +397,7 @@ def test_a_name_stands_for_a_report_or_a_baseline(arms: Path, tmp_path: Path) ->
 
 def test_a_committed_baseline_compares_like_the_report_it_was(arms: Path, tmp_path: Path) -> None:
     """Stripped of timing, process and host, it is compared all the same."""
-    from eval_core.report import write_report
+    from eval_core.reports.report import write_report
 
     report = read_report(arms / ".eval" / "reports" / "flat.json")
     write_report(tmp_path / "flat.json", report.stripped())

@@ -18,7 +18,7 @@ import pytest
 from core_support import Space, Told, append
 
 from eval_core.backend import BackendError
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -394,7 +394,7 @@ def test_a_failure_of_the_program_is_3_and_never_a_breach(
     def fail(*arguments: object, **options: object) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("eval_core.plan.prepare", fail)
+    monkeypatch.setattr("eval_core.measuring.plan.prepare", fail)
     done = shelves.core("measure")
     assert done.code == 3
     assert "internal error, RuntimeError: a fault of ours" in done.err

@@ -233,8 +233,8 @@ def test_no_id_acts_on_the_terminal(tmp_path: Path, form: str) -> None:
 
 def test_an_id_in_csv_is_as_it_is_but_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from eval_core.cli import score as module
-    from eval_core.metrics import parse
-    from eval_core.scoring import evaluate
+    from eval_core.scoring.metrics import parse
+    from eval_core.scoring.score import evaluate
 
     scores = evaluate({q: {"d": 1.0} for q in ACTING}, {q: {"d": 1} for q in ACTING}, [parse("mrr")])
     for stream, raw in ((io.StringIO(), True), (Terminal(), False)):

@@ -28,13 +28,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_core import metrics
 from eval_core.backend import BackendError
 from eval_core.compare import compare
 from eval_core.compare.models import Asked, Comparison, Entry, TaskDiffers, of_report
 from eval_core.errors import Misuse, Refused
-from eval_core.metrics import parse
-from eval_core.report import Report
+from eval_core.reports.report import Report
+from eval_core.scoring import metrics
+from eval_core.scoring.metrics import parse
 
 # Ten queries with one relevant document each. Rank 1 → 2 for four, 3 → 1 for one, deep → gone for one, the rest stay.
 BEFORE: Mapping[str, Ranks] = {

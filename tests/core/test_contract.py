@@ -16,14 +16,7 @@ from core_support import Told
 from jsonschema import Draft202012Validator
 
 from eval_core.backend import BackendError, Reply
-from eval_core.contract import (
-    as_json,
-    as_markdown,
-    as_table,
-    compare_backends,
-    exit_code,
-    read_comparison,
-)
+from eval_core.contract import as_json, as_markdown, as_table, compare_backends, exit_code, read_comparison
 from eval_core.contract.models import Comparison
 from eval_core.errors import CouldNot, Faults, Misuse, Refused
 

@@ -14,9 +14,9 @@ from dataset_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, sound
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_core.corpus import corpus_digest, document_digest, encode_id, id_fault, parse_document
-from eval_core.dataset import load
 from eval_core.errors import Misuse
+from eval_core.sets.corpus import corpus_digest, document_digest, encode_id, id_fault, parse_document
+from eval_core.sets.dataset import load
 
 # --------------------------------------------------------------------------------------------- a set as it is
 

@@ -11,10 +11,10 @@ import pytest
 from core_support import HEADER, lines, write_set
 from dataset_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, faults, sound
 
-from eval_core.corpus import CorpusFile
-from eval_core.dataset import ABSENT, load
-from eval_core.definition import read_definition
 from eval_core.errors import CouldNot, Faults, Misuse
+from eval_core.sets.corpus import CorpusFile
+from eval_core.sets.dataset import ABSENT, load
+from eval_core.sets.definition import read_definition
 
 
 def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:

@@ -13,12 +13,12 @@ from derive_support import commit, content, drafts, git, judged, queries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eval_core.authoring.derive.drafts import Draft, merged, spread
+from eval_core.authoring.derive.result import Drafted
 from eval_core.cli import main
-from eval_core.dataset import load
-from eval_core.definition import Git, read_definition
-from eval_core.derive.drafted import Drafted
-from eval_core.derive.drafts import Draft, merged, spread
 from eval_core.reconstruct import reconstruct
+from eval_core.sets.dataset import load
+from eval_core.sets.definition import Git, read_definition
 
 READER = '''"""About reading."""
 

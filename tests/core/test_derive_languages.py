@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_core.derive.code import READERS
-from eval_core.derive.symbols import Symbol, Unparsed
-from eval_core.derive.wording import draft, first_sentence, paragraph
+from eval_core.authoring.derive.code import READERS
+from eval_core.authoring.derive.symbols import Symbol, Unparsed
+from eval_core.authoring.derive.wording import draft, first_sentence, paragraph
 
 
 def read(name: str, text: str) -> list[Symbol]:

@@ -13,12 +13,12 @@ from derive_support import content, drafts, judged, queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eval_core.authoring.derive.markdown import Note, read_note
+from eval_core.authoring.derive.notes import GENERIC, _Known
+from eval_core.authoring.derive.result import Drafted
 from eval_core.cli import main
-from eval_core.dataset import load
-from eval_core.definition import Folder, read_definition
-from eval_core.derive.drafted import Drafted
-from eval_core.derive.markdown import Note, read_note
-from eval_core.derive.notes import GENERIC, _Known
+from eval_core.sets.dataset import load
+from eval_core.sets.definition import Folder, read_definition
 
 NOTES = {
     "index.md": """# Index

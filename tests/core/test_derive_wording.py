@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_core.derive.wording import MOST, draft, first_sentence, paragraph, plain, refusal, sentences
+from eval_core.authoring.derive.wording import (
+    MOST,
+    draft,
+    first_sentence,
+    paragraph,
+    plain,
+    refusal,
+    sentences,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_core.console import clip, count, paint, table, width
-from eval_core.environment import environment_class, new_run_id, observe
+from eval_core.measuring.environment import environment_class, new_run_id, observe
 
 
 @pytest.fixture(autouse=True)

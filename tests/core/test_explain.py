@@ -17,12 +17,12 @@ from eval_core.backend import BackendError, Reply
 from eval_core.compare import compare
 from eval_core.compare.models import of_report
 from eval_core.config import Arm
-from eval_core.dataset import load
 from eval_core.explain import explain, headline_of, hidden, lost, missed
 from eval_core.explain.models import Explanation, JudgedDocument
-from eval_core.metrics import parse
-from eval_core.plan import Plan
-from eval_core.report import Judged, Report, ReportRow, read_report
+from eval_core.measuring.plan import Plan
+from eval_core.reports.report import Judged, Report, ReportRow, read_report
+from eval_core.scoring.metrics import parse
+from eval_core.sets.dataset import load
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(".eval/reports/arm.json")

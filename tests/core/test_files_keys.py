@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.files import atomic, canonical, digest, digest_file, read_text, write_lines, write_text
-from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, Difference, Key, differences, nested_differences
-from eval_core.report import read_report
+from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, Difference, Key, differences, nested_differences
+from eval_core.reports.report import read_report
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -15,10 +15,10 @@ import pytest
 from core_support import Space, Told
 from report_support import PATH, at, put, refused
 
-from eval_core import metrics
-from eval_core.report import Report, Slice, Summary, dump, parse_report, read_report, write_report
-from eval_core.report_check import run_digest, run_digest_of
-from eval_core.statistics import bootstrap, wilson
+from eval_core.reports.check import run_digest, run_digest_of
+from eval_core.reports.report import Report, Slice, Summary, dump, parse_report, read_report, write_report
+from eval_core.scoring import metrics
+from eval_core.scoring.statistics import bootstrap, wilson
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -217,7 +217,7 @@ def test_reading_a_report_loads_no_statistics(mixed: Space) -> None:
     """A gate's start-up is a feature: what makes intervals is not loaded to read them."""
     measured(mixed)
     code = (
-        "import sys, pathlib; from eval_core.report import read_report; "
+        "import sys, pathlib; from eval_core.reports.report import read_report; "
         "read_report(pathlib.Path(sys.argv[1])); print(*sys.modules)"
     )
     done = subprocess.run(
@@ -226,5 +226,7 @@ def test_reading_a_report_loads_no_statistics(mixed: Space) -> None:
         text=True,
         check=True,
     )
-    assert "eval_core.report" in done.stdout.split()
-    assert not {"eval_core.statistics", "eval_core.assemble", "numpy", "scipy"} & set(done.stdout.split())
+    assert "eval_core.reports.report" in done.stdout.split()
+    assert not {"eval_core.scoring.statistics", "eval_core.measuring.assemble", "numpy", "scipy"} & set(
+        done.stdout.split()
+    )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from core_support import INLINE, Space, append
 
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 
 # A retriever that answers rightly, slowly enough to be killed between two answers while the file "slowly" is there.
 SLOW = """

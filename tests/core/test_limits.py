@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.backend import Document
-from eval_core.limits import Limits
-from eval_core.scan import scan
+from eval_core.sets.limits import Limits
+from eval_core.sets.scan import scan
 
 LONG = "one two three four five six seven eight nine ten eleven twelve"
 

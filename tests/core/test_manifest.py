@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_core.errors import EvalError, Faults, Misuse
-from eval_core.manifest import SURFACES, Manifest, ManifestQuery, clean, parse_manifest, read_manifest
+from eval_core.imports.manifest import SURFACES, Manifest, ManifestQuery, clean, parse_manifest, read_manifest
 
 PLACE = Path("manifest.json")
 
@@ -279,7 +279,7 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
 @given(value=VALUES, indent=st.none() | st.integers(0, 2))
 def test_every_value_has_its_line(value: Any, indent: int | None) -> None:
     """Against a plain walk: printed one value a line, the n-th line holds the n-th opening or scalar."""
-    from eval_core.manifest import _lines
+    from eval_core.imports.manifest import _lines
 
     text = json.dumps(value, indent=indent)
     found = _lines(text)

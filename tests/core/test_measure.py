@@ -27,7 +27,7 @@ from core_support import (
 
 from eval_core.backend import BackendError, Reply, Request
 from eval_core.errors import CouldNot, Faults, Misuse
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 
 # --------------------------------------------------------------------------------------------- what is asked
 
@@ -158,8 +158,8 @@ def test_bm25_measures_the_memory_set_with_and_without_its_kinds() -> None:
     """K1: two arms over one set, unfiltered and filtered by kind; filtering can only help where all that is judged
     passes the filter."""
     from eval_core.config import load_workspace
-    from eval_core.measure import measure
-    from eval_core.plan import prepare
+    from eval_core.measuring.loop import measure
+    from eval_core.measuring.plan import prepare
 
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(root):
@@ -197,7 +197,7 @@ def test_a_real_command_is_measured_like_any_backend(things: Space) -> None:
 
 
 def test_progress_is_told_of_every_answer(things: Space) -> None:
-    from eval_core.measure import measure
+    from eval_core.measuring.loop import measure
 
     things.register("told", told())
     things.arm("repetitions = 2\n")

@@ -8,7 +8,7 @@ import pytest
 from core_support import RIGHT, Space, Told, told
 
 from eval_core.errors import CouldNot, Misuse
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 
 
 class Breaking(Told):
@@ -86,7 +86,7 @@ def test_all_of_a_run_is_written_or_none(things: Space, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"eval_core.measure.{step}", stop)
+        patch.setattr(f"eval_core.measuring.loop.{step}", stop)
         with pytest.raises(KeyboardInterrupt):
             things.measure(told(), text="")
     assert things.left() == ["runs/arm.partial"]

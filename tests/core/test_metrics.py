@@ -12,9 +12,9 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_core import metrics
-from eval_core.dataset import load
 from eval_core.errors import Misuse
+from eval_core.scoring import metrics
+from eval_core.sets.dataset import load
 
 CUTOFFS = (1, 3, 5, 10)
 NAMES = metrics.names(CUTOFFS)

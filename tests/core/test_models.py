@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eval_core.complaints import first_fault
 from eval_core.config import EvalFile
-from eval_core.definition import Definition
 from eval_core.errors import Faults, Misuse, did_you_mean
+from eval_core.faults import first_fault
 from eval_core.models import Closed, parse_toml
+from eval_core.sets.definition import Definition
 
 PATH = Path("file.toml")
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from core_support import Judgement, write_set
 
-from eval_core.corpus import CorpusFile
-from eval_core.dataset import Dataset, load
-from eval_core.partition import Partitions
+from eval_core.measuring.partition import Partitions
+from eval_core.sets.corpus import CorpusFile
+from eval_core.sets.dataset import Dataset, load
 
 
 def scoped(text: str, *scopes: str) -> dict[str, Any]:

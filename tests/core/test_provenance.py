@@ -18,12 +18,12 @@ from core_support import Space, told
 from published_support import Desk, measured
 from report_support import Path_, at, leaves, put
 
-from eval_core import provenance
-from eval_core.definition import Definition
 from eval_core.errors import EvalError, Misuse, Refused
-from eval_core.provenance.configured import DEFAULTS, Configured, against_config, configuration
-from eval_core.provenance.models import Statement
-from eval_core.report import Report, dump, parse_report, write_report
+from eval_core.reports import provenance
+from eval_core.reports.provenance.configuration import DEFAULTS, Configured, against_config, configuration
+from eval_core.reports.provenance.models import Statement
+from eval_core.reports.report import Report, dump, parse_report, write_report
+from eval_core.sets.definition import Definition
 
 
 @pytest.fixture(scope="module")

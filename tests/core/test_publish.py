@@ -15,14 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from published_support import Desk, measured
 
-from eval_core import provenance, publish
+from eval_core import publish
 from eval_core.errors import CouldNot, Faults, Refused
 from eval_core.files import atomic, digest
-from eval_core.provenance.waivers import Waiver, Waivers
-from eval_core.publish import asserted, marks
+from eval_core.publish import figures, marks
 from eval_core.publish.marks import Asserted, Mark, Table
 from eval_core.publish.models import Publication
-from eval_core.report import Report, summarise, write_report
+from eval_core.reports import provenance
+from eval_core.reports.report import Report, summarise, write_report
+from eval_core.reports.waivers import Waiver, Waivers
 
 
 @pytest.fixture(scope="module")
@@ -771,6 +772,6 @@ def test_any_file_of_values_is_read_or_refused(
     target = marks.parse("metric", f"from:{key}")
     assert isinstance(target, Asserted)
     try:
-        asserted.value(asserted.read(path), target, path)
+        figures.value(figures.read(path), target, path)
     except Refused as error:
         assert error.reason in ("from-malformed", "key-unknown", "value-unfit")

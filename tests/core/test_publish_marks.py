@@ -10,7 +10,7 @@ from published_support import Desk
 
 from eval_core import publish
 from eval_core.errors import Refused
-from eval_core.publish import asserted, marks
+from eval_core.publish import figures, marks
 from eval_core.publish.marks import Asserted, Page
 
 CLAIM = "<!-- metric memory-bm25 mrr -->0.999<!-- /metric -->"
@@ -268,16 +268,16 @@ def test_foreign_text_that_may_be_markup_is_not_published(tmp_path: Path, text: 
 def test_plain_short_words_are(tmp_path: Path, text: str) -> None:
     path = tmp_path / "values.json"
     path.write_text(json.dumps({"a": text}))
-    assert asserted.value(asserted.read(path), Asserted("a", ("a",), None), path) == text
+    assert figures.value(figures.read(path), Asserted("a", ("a",), None), path) == text
 
 
 def test_a_number_of_endless_digits_asks_for_a_form(tmp_path: Path) -> None:
     path = tmp_path / "values.json"
     path.write_text('{"a": 0.' + "3" * 5000 + "}")
     with pytest.raises(Refused, match=r"a is '0.333.*give a form") as caught:
-        asserted.value(asserted.read(path), Asserted("a", ("a",), None), path)
+        figures.value(figures.read(path), Asserted("a", ("a",), None), path)
     assert len(caught.value.message) < 300
-    assert asserted.value(asserted.read(path), Asserted("a", ("a",), ".3f"), path) == "0.333"
+    assert figures.value(figures.read(path), Asserted("a", ("a",), ".3f"), path) == "0.333"
 
 
 # --- pages that are looked for ---

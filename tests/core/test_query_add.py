@@ -15,11 +15,11 @@ from derive_support import commit, content, judged, queries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eval_core.dataset import load
+from eval_core.authoring.questions.file import Question
+from eval_core.authoring.questions.result import Added
+from eval_core.authoring.questions.review import Present, next_ids
 from eval_core.errors import CouldNot
-from eval_core.questions.added import Added
-from eval_core.questions.asked import Question
-from eval_core.questions.review import Present, next_ids
+from eval_core.sets.dataset import load
 
 DOCUMENTS: dict[str, Any] = {
     "d1": {
@@ -442,7 +442,7 @@ def test_a_file_that_another_process_changed_meanwhile_is_left_to_it(
         append(path, "q01\td2\t1\n")
         return load(*arguments, **options)
 
-    monkeypatch.setattr("eval_core.questions.append.load", slow)
+    monkeypatch.setattr("eval_core.authoring.questions.append.load", slow)
     done = kb.core("query", "add", "set", "asked.jsonl")
     assert done.code == 3
     assert (
@@ -663,8 +663,8 @@ def test_either_nothing_is_added_or_the_set_loads_with_all_of_it(
     pristine: Callable[[], Path], questions: list[dict[str, Any]], similar: bool
 ) -> None:
     """A6: whatever is asked, no half of it is ever in the set, and what was there is there."""
+    from eval_core.authoring.questions.add import add_questions
     from eval_core.errors import Faults
-    from eval_core.questions.add import add_questions
 
     folder = pristine()
     before = content(folder)

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from eval_core.backend import Document
-from eval_core.definition import Archive
 from eval_core.errors import CouldNot, Faults, Misuse
 from eval_core.reconstruct import archive
 from eval_core.reconstruct.lock import Oversize, Skipped
 from eval_core.reconstruct.selection import State, Tally, documents
+from eval_core.sets.definition import Archive
 
 NAME = "beacon_notes-1.2-py3-none-any.whl"
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from eval_core.corpus import CorpusFile
-from eval_core.definition import Definition
 from eval_core.errors import CouldNot, EvalError, Faults, Misuse
 from eval_core.reconstruct import (
     Lock,
@@ -26,6 +24,8 @@ from eval_core.reconstruct import (
     survey,
     write_lock,
 )
+from eval_core.sets.corpus import CorpusFile
+from eval_core.sets.definition import Definition
 
 LINES = (
     '{"_id": "fact-2", "text": "b", "title": "B", "metadata": {"kind": "fact"}}\n'

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.backend import Document
-from eval_core.corpus import encode_id, id_fault
-from eval_core.definition import Folder
 from eval_core.errors import CouldNot, Misuse
 from eval_core.reconstruct import folder
 from eval_core.reconstruct.lock import Oversize, Skipped
 from eval_core.reconstruct.selection import Entry, Tally, documents, selection_faults, shown
+from eval_core.sets.corpus import encode_id, id_fault
+from eval_core.sets.definition import Folder
 
 
 def source(**keys: Any) -> Folder:

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from eval_core.backend import Document
-from eval_core.definition import Git
 from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.reconstruct import git, repository
 from eval_core.reconstruct.lock import Oversize, Skipped
 from eval_core.reconstruct.selection import State, Tally, documents
+from eval_core.sets.definition import Git
 
 FILE, EXECUTABLE, LINK, MODULE = "100644", "100755", "120000", "160000"
 ENVIRONMENT = {

@@ -12,8 +12,8 @@ import pytest
 from report_support import PATH, at, leaves, put, refused
 
 from eval_core.errors import Refused
-from eval_core.report import Report, dump, parse_report, read_report, summarise
-from eval_core.report_check import run_digest, run_digest_of
+from eval_core.reports.check import run_digest, run_digest_of
+from eval_core.reports.report import Report, dump, parse_report, read_report, summarise
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from report_support import PATH, Path_, at, leaves, put, refused
 
 from eval_core.errors import Refused
-from eval_core.report import Report, dump, parse_report
+from eval_core.reports.report import Report, dump, parse_report
 
 # --------------------------------------------------------------------------------------------- altered by hand
 

@@ -11,7 +11,7 @@ from core_support import DOCUMENTS, QUERIES, RIGHT, Change, Space, outcomes, rew
 
 from eval_core.backend import BackendError, Request
 from eval_core.errors import Refused
-from eval_core.partial import is_whole
+from eval_core.measuring.partial import is_whole
 
 
 def interrupted(space: Space, text: str = "repetitions = 2\n", at: str = "q4") -> None:

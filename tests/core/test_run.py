@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.errors import Faults
-from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, read_run, trec_lines, write_run
+from eval_core.measuring.run import (
+    ERRORED,
+    SCORED,
+    UNSCORABLE,
+    UNSCORED,
+    Row,
+    read_run,
+    trec_lines,
+    write_run,
+)
 
 ROWS = [
     Row("q1", SCORED, ("d1", "d2"), (2.0, 1.0), [0.5, 0.25], duplicates=1, excess=2),

@@ -30,13 +30,13 @@ from scoring_support import (
     values,
 )
 
-from eval_core import metrics, statistics
-from eval_core.dataset import load
 from eval_core.errors import Misuse
-from eval_core.metrics import parse
-from eval_core.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
-from eval_core.scoring import Scores, evaluate, score_files
-from eval_core.trec import run as reader
+from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
+from eval_core.scoring import metrics, statistics
+from eval_core.scoring.metrics import parse
+from eval_core.scoring.readers import run as reader
+from eval_core.scoring.score import Scores, evaluate, score_files
+from eval_core.sets.dataset import load
 
 MRR = parse("mrr")
 Case = tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_core.statistics import (
+from eval_core.scoring.statistics import (
     ENUMERATED,
     Interval,
     binomial_above,
@@ -540,4 +540,4 @@ def loaded(module: str) -> Sequence[str]:
 
 
 def test_nothing_heavy_is_loaded() -> None:
-    assert not {"numpy", "scipy", "pydantic", "statistics"} & set(loaded("eval_core.statistics"))
+    assert not {"numpy", "scipy", "pydantic", "statistics"} & set(loaded("eval_core.scoring.statistics"))

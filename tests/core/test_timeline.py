@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_core.timeline import Span, Timeline, read_timeline, time_fault
+from eval_core.sets.timeline import Span, Timeline, read_timeline, time_fault
 
 IDS = {"a", "b", "c", "d"}
 

@@ -25,10 +25,10 @@ from scoring_support import (
 )
 
 from eval_core.errors import Faults, Misuse
-from eval_core.trec import read_qrels
-from eval_core.trec import run as reader
-from eval_core.trec import source as source_module
-from eval_core.trec.source import opened
+from eval_core.scoring.readers import read_qrels
+from eval_core.scoring.readers import run as reader
+from eval_core.scoring.readers import source as source_module
+from eval_core.scoring.readers.source import opened
 
 QRELS = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
 RUN = {"q1": {"d2": 2.0, "d1": 1.0}, "q2": {"d3": 0.5}}
@@ -336,8 +336,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path, which: str) -> None:
 
 
 def score(run: Path, qrels: Path) -> None:
-    from eval_core.metrics import parse
-    from eval_core.scoring import score_files
+    from eval_core.scoring.metrics import parse
+    from eval_core.scoring.score import score_files
 
     score_files(run, qrels, [parse("mrr")])
 

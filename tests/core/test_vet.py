@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.backend import Reply
-from eval_core.vet import Answer, vet
+from eval_core.measuring.answers import Answer, vet
 
 CORPUS = {f"d{number}" for number in range(30)}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from eval_core.errors import EvalError, Faults, Misuse
-from eval_core.provenance import DIVERGES, MISSING, Finding, waivers
-from eval_core.provenance.waivers import Waiver, Waivers
+from eval_core.reports import waivers
+from eval_core.reports.provenance import DIVERGES, MISSING, Finding
+from eval_core.reports.waivers import Waiver, Waivers
 
 ONE, TWO = "1" * 64, "2" * 64
 

@@ -18,9 +18,9 @@ import pytest
 import tomlkit
 from pydantic import model_validator
 
-from eval_core import provenance
 from eval_core.files import digest
-from eval_core.report import Report, read_report, write_report
+from eval_core.reports import provenance
+from eval_core.reports.report import Report, read_report, write_report
 
 # A retriever that does as it is told: answers.json, which no option names, maps a query's text to the ids it returns.
 ADAPTER = """

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 from scipy import stats
 
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 from eval_gate.odds import of_report
 from eval_gate.odds_models import Unchanged
 from eval_gate.policy import read_budgets, read_floors

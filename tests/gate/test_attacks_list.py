@@ -336,7 +336,7 @@ def test_an_attack_is_refused_by_name_and_the_way_is_told(space: Space, attack: 
 def test_7_a_retriever_that_finds_nothing_gets_no_floors(bare: Space) -> None:
     """S5: baselined as it is, it would be green for ever."""
     from eval_core.errors import Refused
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.floor import derive
 
     for _ in range(2):

@@ -150,7 +150,7 @@ def test_what_changed_is_told_by_name(space: Space, attack: Callable[[Space], No
 
 def test_measures_defined_otherwise_are_refused(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     """A4: a report by another definition of a measure does not stand beside these floors."""
-    monkeypatch.setattr("eval_core.metrics.VERSION", "2")
+    monkeypatch.setattr("eval_core.scoring.metrics.VERSION", "2")
     assert space.measure().code == 0
     done = space.check()
     assert (done.code, done.codes) == (1, ["metric-definitions-differ"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eval_core.keys import TASK_PARTS
+from eval_core.reports.keys import TASK_PARTS
 from eval_gate.bar import changes
 from eval_gate.policy import ArmFloors, Budget, Budgets, CategoryFloors, Floor, Floors
 

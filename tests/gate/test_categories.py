@@ -144,7 +144,7 @@ def unscorable(space: Space) -> None:
 
 
 def one_less(report: Any) -> None:
-    from eval_core.report import ReportRow, summarise
+    from eval_core.reports.report import ReportRow, summarise
 
     type_of = ReportRow
     row = report["rows"][3]
@@ -429,7 +429,7 @@ def test_a_measure_that_came_or_went_fails_where_all_are_held(
 @pytest.mark.parametrize("less", ["the report", "the baseline"])
 def test_a_category_that_came_or_went_fails_where_all_are_held(split: Space, less: str) -> None:
     """M2: a category on one side alone is refused, whichever side it is."""
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.grading import drops_everywhere
     from eval_gate.policy import Budget
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_core.keys import TASK_PARTS
+from eval_core.reports.keys import TASK_PARTS
 from eval_gate.policy import ArmFloors, Evidence, Floor, derive_floor, lowest, misses
 from eval_gate.policy_text import plain, rounded_down
 from eval_gate.unbound import read_plain

@@ -149,7 +149,7 @@ def test_a_resumed_run_of_the_past_is_left_out(space: Space) -> None:
 def test_no_run_and_a_run_that_scored_nothing_are_no_evidence(space: Space) -> None:
     """S5: also where no script stands before it."""
     from eval_core.errors import Refused
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.floor import derive, unfit
 
     with pytest.raises(Refused, match="no run has been measured") as refused:
@@ -217,7 +217,7 @@ def test_a_floor_that_a_random_ranking_reaches_is_refused(bare: Space, hits: int
 
 def test_a_plain_floor_that_rounds_down_to_nothing_is_refused() -> None:
     from eval_core.errors import Refused
-    from eval_core.keys import TASK_PARTS
+    from eval_core.reports.keys import TASK_PARTS
     from eval_gate.policy import ArmFloors, Floor
     from eval_gate.policy_text import plain
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eval_core import provenance
 from eval_core.errors import CouldNot
-from eval_core.report import read_report
+from eval_core.reports import provenance
+from eval_core.reports.report import read_report
 from eval_gate.together import write_all
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eval_core.corpus import encode_id
+from eval_core.sets.corpus import encode_id
 
 if TYPE_CHECKING:
     from conftest import Done, Space
@@ -601,7 +601,9 @@ def test_it_reads_and_imports_little(repo: Repo) -> None:
     assert code == "1", done.stdout
     heavy = {"asyncio", "eval_backends", "numpy", "rank_bm25", "rich", "scipy", "ssl", "tomlkit"}
     assert heavy & {name.partition(".")[0] for name in modules} == set()
-    assert {"eval_core.measure", "eval_core.plan", "eval_core.report"} & set(modules) == set()
+    assert {"eval_core.measuring.loop", "eval_core.measuring.plan", "eval_core.reports.report"} & set(
+        modules
+    ) == set()
     assert repo.space.tree() == before
 
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_core.statistics import binomial_above, flip_rate_upper
+from eval_core.scoring.statistics import binomial_above, flip_rate_upper
 from eval_gate.chance import reached
 from eval_gate.policy import LATENCY_SAMPLES, Floor, derived_margin
 
@@ -224,7 +224,7 @@ def test_chance_is_what_random_rankings_score(
 
     One document of 40 is right for each of 27 queries, so that its rank is any from 1 to 40: simulated apart.
     """
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     report = read_report(space.report)
     ranks = numpy.random.default_rng(7).integers(1, 41, (50_000, 27))

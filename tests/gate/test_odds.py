@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval_core import metrics
-from eval_core.keys import TASK_PARTS
-from eval_core.report import Report, read_report, summarise
+from eval_core.reports.keys import TASK_PARTS
+from eval_core.reports.report import Report, read_report, summarise
+from eval_core.scoring import metrics
 from eval_gate.floor import Wish, derive
 from eval_gate.judge import judge_arm
 from eval_gate.odds import Odds, detectable, fails, line, odds, of_report, pmf

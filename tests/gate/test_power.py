@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 from scipy import stats
 
-from eval_core import metrics
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
+from eval_core.scoring import metrics
 from eval_gate.odds import line, of_report
 from eval_gate.odds_models import Power, expected
 from eval_gate.policy import FLOORS, Budget, read_floors

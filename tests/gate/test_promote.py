@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from promote_support import FIRST, REPOSITORY, SECOND, Stage, condition_of, rule, side, staged, view
 
-from eval_core import provenance
 from eval_core.contract import as_json, compare_backends
 from eval_core.errors import Faults, Misuse
-from eval_core.report import read_report
+from eval_core.reports import provenance
+from eval_core.reports.report import read_report
 from eval_gate.policy import Budgets, Floors, read_budgets, read_floors
 from eval_gate.promotion.change import default_text
 from eval_gate.promotion.models import Promotion, PromotionRecord, read_rules

@@ -130,14 +130,16 @@ OURS = {
     "eval_core.console",
     "eval_core.errors",
     "eval_core.files",
-    "eval_core.keys",
-    "eval_core.memory",
-    "eval_core.metrics",
     "eval_core.models",
-    "eval_core.provenance",
-    "eval_core.provenance.configured",
-    "eval_core.report",
-    "eval_core.report_check",
+    "eval_core.reports",
+    "eval_core.reports.check",
+    "eval_core.reports.keys",
+    "eval_core.reports.provenance",
+    "eval_core.reports.provenance.configuration",
+    "eval_core.reports.report",
+    "eval_core.scoring",
+    "eval_core.scoring.memory",
+    "eval_core.scoring.metrics",
     "eval_gate",
     "eval_gate.changes",
     "eval_gate.cli",
@@ -188,7 +190,7 @@ def test_statistics_are_loaded_where_there_is_a_loss_to_weigh(space: Space, stat
         space.report.write_text("{")
     _, output, loaded = sealed(space, "check")
     assert state == "pass" or state.upper() in output
-    assert ("eval_core.statistics" in loaded) is (state == "fail")
+    assert ("eval_core.scoring.statistics" in loaded) is (state == "fail")
     assert loaded & {"eval_gate.chance", "eval_gate.odds", "eval_gate.floor", "eval_gate.bar", "random"} <= {
         "random"
     }

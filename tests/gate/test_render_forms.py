@@ -96,7 +96,7 @@ def test_one_run_writes_several_files_and_prints(space: Space) -> None:
 
 
 def test_judging_is_done_once_whatever_is_written(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eval_core import report
+    from eval_core.reports import report
 
     read: list[Path] = []
     parse = report.parse_report

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 from eval_gate.selftest.bench import Untried
 from eval_gate.selftest.models import SelfTest
 from eval_gate.selftest.processes import Processes
@@ -257,7 +257,7 @@ def always_passing(monkeypatch: pytest.MonkeyPatch) -> None:
             ignoring("corpus"),
             ["documents are dropped", "the texts of two documents are swapped"],
         ),
-        (without("eval_core.report.check_summary"), ["the summary edited"]),
+        (without("eval_core.reports.report.check_summary"), ["the summary edited"]),
         (
             without("eval_gate.comparable.asked_for"),
             ["a copy of the baseline in its place", "a copy of the evidence in its place"],

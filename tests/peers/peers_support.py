@@ -9,9 +9,9 @@ from typing import Any
 
 from eval_backends.bm25 import BM25
 from eval_core.backend import Request
-from eval_core.dataset import load
-from eval_core.metrics import parse
-from eval_core.scoring import Scores, evaluate, score_files
+from eval_core.scoring.metrics import parse
+from eval_core.scoring.score import Scores, evaluate, score_files
+from eval_core.sets.dataset import load
 
 Run = dict[str, dict[str, float]]
 Qrels = dict[str, dict[str, int]]

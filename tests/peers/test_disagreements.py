@@ -19,8 +19,8 @@ import pytest
 from peers_support import Qrels, Run, letter, ours, scored, scored_files
 
 from eval_core.errors import Misuse
-from eval_core.metrics import parse
-from eval_core.statistics import paired, sign_flip
+from eval_core.scoring.metrics import parse
+from eval_core.scoring.statistics import paired, sign_flip
 
 irm = pytest.importorskip("ir_measures", reason="ir_measures is installed by `nox -s peers`")
 ranx = pytest.importorskip("ranx", reason="ranx is installed by `nox -s peers`")

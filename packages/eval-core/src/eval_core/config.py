@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from eval_core.definition import check_cutoffs
 from eval_core.errors import Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
 from eval_core.models import NAME, Closed, at_line, read_toml
+from eval_core.sets.definition import check_cutoffs
 
 #: Where measuring writes and every reader looks, below the workspace.
 OUTPUT = Path(".eval")

@@ -56,7 +56,7 @@ def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
     if endless := list(_endless(table)):
-        from eval_core.complaints import dotted_name
+        from eval_core.faults import dotted_name
 
         raise Faults(
             Fault(at_line(path, text, keys), f"{dotted_name(keys)} = {number!r}: should be a finite number")
@@ -66,7 +66,7 @@ def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
         # Through JSON, since only there do strict models take arrays for tuples; a TOML date becomes a text.
         return model.model_validate_json(json.dumps(table, default=str))
     except ValidationError as error:
-        from eval_core.complaints import describe, keys_of
+        from eval_core.faults import describe, keys_of
 
         raise Faults(
             Fault(at_line(path, text, keys_of(detail["loc"], model)), describe(detail, model))
@@ -88,7 +88,7 @@ def _endless(value: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
     """`path:line` of a key in a TOML text, or of the nearest table around it; the path alone where nothing fits."""
-    from eval_core.complaints import line_of
+    from eval_core.faults import line_of
 
     number = line_of(text, list(keys))
     return f"{path}:{number}" if number else str(path)

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from eval_core.errors import Refused
-from eval_core.report import Report, dump, read_report
+from eval_core.reports.report import Report, dump, read_report
 from eval_gate.comparable import is_evidence
 from eval_gate.evidence import uncited
 from eval_gate.floor import evidence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from eval_core import metrics
-from eval_core.report import Report, ReportRow
+from eval_core.reports.report import Report, ReportRow
+from eval_core.scoring import metrics
 from eval_gate.policy import TOLERANCE, Floor, lowest
 
 #: Random rankings of the whole set that are scored: at least the first, and of a small set as many more as keep the

@@ -8,8 +8,8 @@ from typing import Any
 
 from eval_core.console import utf8
 from eval_core.errors import EvalError
-from eval_core.keys import Difference, differences
-from eval_core.report import Report
+from eval_core.reports.keys import Difference, differences
+from eval_core.reports.report import Report
 from eval_gate.changes import told
 from eval_gate.policy import ArmFloors, lowest
 from eval_gate.verdict import Reason

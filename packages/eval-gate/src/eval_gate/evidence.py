@@ -15,11 +15,11 @@ from typing import Any
 
 from eval_core.errors import EvalError, Refused
 from eval_core.files import refuse_special
-from eval_core.report import Report, parse_report
+from eval_core.reports.report import Report, parse_report
 from eval_gate.policy import BASELINES, EVIDENCE, TOLERANCE, ArmFloors, Evidence
 from eval_gate.verdict import Reason
 
-#: Where the rows of a report begin: `eval_core.report.dump` writes them last.
+#: Where the rows of a report begin: `eval_core.reports.report.dump` writes them last.
 _ROWS = b',\n "rows": ['
 
 

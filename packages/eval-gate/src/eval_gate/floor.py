@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from eval_core import metrics
 from eval_core.errors import Misuse, Refused, did_you_mean
-from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, differences
-from eval_core.report import Report, Slice, dump
+from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
+from eval_core.reports.report import Report, Slice, dump
+from eval_core.scoring import metrics
 from eval_gate.grading import headline
 from eval_gate.policy import (
     CATEGORY_QUERIES,
@@ -288,7 +288,7 @@ def _choice(report: Report) -> str:
 def _flip_rate(runs: Sequence[Report], measures: Iterable[str]) -> float:
     """The upper bound of the rate at which a query's value changes between runs of the same thing, of the measure that
     changes most. Flips cluster by query, so it is optimistic."""
-    from eval_core.statistics import flip_rate_upper
+    from eval_core.scoring.statistics import flip_rate_upper
 
     tables = [{row.id: row.metrics for row in run.rows if row.outcome == "scored"} for run in runs]
     most = max(len(flips(tables, name)) for name in measures)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eval_core import metrics
-from eval_core.report import Report, ReportRow, Slice
+from eval_core.reports.report import Report, ReportRow, Slice
+from eval_core.scoring import metrics
 from eval_gate.changes import some
 from eval_gate.comparable import BAR, CUTOFF, refusal
 from eval_gate.policy import (
@@ -222,7 +222,7 @@ def slack(floors: ArmFloors, graded: Sequence[Graded]) -> Iterator[str]:
 def significance(baseline: Report | None, report: Report, metric: str) -> Significance | None:
     if baseline is None:
         return None
-    from eval_core.statistics import paired, resolution
+    from eval_core.scoring.statistics import paired, resolution
 
     before = {row.id: row.metrics[metric] for row in baseline.rows if metric in row.metrics}
     pairs = [(before[r.id], r.metrics[metric]) for r in report.rows if r.id in before and metric in r.metrics]

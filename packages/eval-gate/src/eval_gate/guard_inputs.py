@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from eval_core.corpus import CorpusFile, encode_id
-from eval_core.dataset import HEADER
-from eval_core.definition import Archive, Definition, Folder, Git, read_definition
 from eval_core.errors import CouldNot, Fault, Faults, Misuse
 from eval_core.files import BOM
-from eval_core.manifest import read_manifest
+from eval_core.imports.manifest import read_manifest
 from eval_core.reconstruct.globs import Globs
 from eval_core.reconstruct.tree import Tree
+from eval_core.sets.corpus import CorpusFile, encode_id
+from eval_core.sets.dataset import HEADER
+from eval_core.sets.definition import Archive, Definition, Folder, Git, read_definition
 
 Form = Literal["search-eval", "legacy", "dataset"]
 

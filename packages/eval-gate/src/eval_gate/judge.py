@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eval_core.errors import EvalError
-from eval_core.report import Report
+from eval_core.reports.report import Report
 from eval_gate import comparable, grading
 from eval_gate.changes import moved, system_changes
 from eval_gate.comparable import Asked, Read, refusal

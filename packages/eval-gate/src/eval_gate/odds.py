@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eval_core.metrics import mean
-from eval_core.statistics import POWER, SEED, binomial_above
+from eval_core.scoring.metrics import mean
+from eval_core.scoring.statistics import POWER, SEED, binomial_above
 from eval_gate.policy import DEFAULT_MAX_DROP, TOLERANCE, ArmFloors, Budget, Floor, ToldOdds, sentence
 
 if TYPE_CHECKING:
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
 
 #: True drops that are told, in points.
 DROPS = (5, 10, 15, 20, 25, 30)

@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from eval_core.metrics import Measure
 from eval_core.models import Closed
-from eval_core.statistics import ALPHA, binomial_above, mcnemar_loss, resolution
+from eval_core.scoring.metrics import Measure
+from eval_core.scoring.statistics import ALPHA, binomial_above, mcnemar_loss, resolution
 from eval_gate.odds import FLIP_RATE, NOTHING, Odds, detectable, least, pmf
 from eval_gate.policy import CATEGORY_QUERIES, MARGIN, TOLERANCE, derived_margin
 from eval_gate.verdict import Word

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_core.errors import Misuse, did_you_mean
-from eval_core.provenance import check, sidecar
-from eval_core.provenance.configured import Configured, configuration
-from eval_core.report import Report
+from eval_core.reports.provenance import check, sidecar
+from eval_core.reports.provenance.configuration import Configured, configuration
+from eval_core.reports.report import Report
 from eval_gate.verdict import Reason
 
 #: Where the waivers lie, below the policy's folder.
@@ -64,7 +64,7 @@ class Origins:
         waivers_path = self._policy / WAIVERS
         if not findings and not waivers_path.exists():
             return Origin()
-        from eval_core.provenance.waivers import read
+        from eval_core.reports.waivers import read
 
         waivers = read(waivers_path)
         strangers = [waiver.arm for waiver in waivers.waiver if self._arms and waiver.arm not in self._arms]

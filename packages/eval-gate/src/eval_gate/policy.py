@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 import eval_gate
-from eval_core import metrics
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
-from eval_core.keys import TASK_PARTS
 from eval_core.models import NAME, Closed, parse_toml
+from eval_core.reports.keys import TASK_PARTS
+from eval_core.scoring import metrics
 
 POLICY = Path("policy")
 FLOORS, BUDGETS, BASELINES, EVIDENCE = "floors.toml", "budgets.toml", "baselines", "evidence"
@@ -317,7 +317,7 @@ def _setting_faults(arm: ArmFloors) -> list[str]:
         faults.append(f"margin = {arm.margin} is wider than {MARGIN}, and no reason says why")
     if arm.flip_rate is not None and len({run.digest for run in arm.evidence}) == 1:
         # Runs that cannot be told apart did not flip once, so their number gives the rate.
-        from eval_core.statistics import flip_rate_upper
+        from eval_core.scoring.statistics import flip_rate_upper
 
         bound = flip_rate_upper(0, arm.n * max(1, len(arm.evidence) - 1))
         if abs(arm.flip_rate - bound) > TOLERANCE:
@@ -379,7 +379,7 @@ def _floor_faults(
 
 def derived_margin(n: int, flip_rate: float, alarm: float = FALSE_ALARM) -> int:
     """The smallest m with P(Bin(n, flip_rate) > m) of at most `alarm`: what unchanged runs lose almost never."""
-    from eval_core.statistics import binomial_above
+    from eval_core.scoring.statistics import binomial_above
 
     low, high = 0, n
     while low < high:

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from eval_core import provenance
 from eval_core.errors import CouldNot
 from eval_core.files import atomic, canonical
-from eval_core.report import Report, dump
+from eval_core.reports import provenance
+from eval_core.reports.report import Report, dump
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:

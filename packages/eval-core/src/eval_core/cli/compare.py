@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from eval_core.compare.models import Comparison, Entry
     from eval_core.errors import Refused
-    from eval_core.metrics import Measure
+    from eval_core.scoring.metrics import Measure
 
 _EPILOG = """\b
 Examples:
@@ -153,10 +153,10 @@ def _files(
     root: Path,
     form: str,
 ) -> int:
-    from eval_core import metrics
     from eval_core.compare import compare as hold
     from eval_core.compare import render
     from eval_core.errors import Refused
+    from eval_core.scoring import metrics
 
     wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
     try:
@@ -227,7 +227,7 @@ def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
 def _report(name: str, root: Path) -> Entry:
     from eval_core.compare.models import of_report
     from eval_core.errors import Misuse, Refused
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     path = _find(name, root, "reports", ".json")
     try:
@@ -252,7 +252,7 @@ def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The first line of a file that may be gzip, and the table that it is in JSON; an empty one where it is none."""
     import json
 
-    from eval_core.trec.source import opened
+    from eval_core.scoring.readers.source import opened
 
     with opened(path, "run") as source:
         line = source.first_line()
@@ -266,8 +266,8 @@ def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
 def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
     from eval_core.errors import Misuse
-    from eval_core.run import SCHEMA
-    from eval_core.scoring import score_files
+    from eval_core.measuring.run import SCHEMA
+    from eval_core.scoring.score import score_files
 
     path = _find(name, root, "runs", ".jsonl")
     line, header = _first_line(path)
@@ -284,7 +284,7 @@ def _outcomes(path: Path) -> dict[str, str]:
     """The outcome of each query of one of our own runs, which was read once and is sound."""
     import json
 
-    from eval_core.trec.source import opened
+    from eval_core.scoring.readers.source import opened
 
     with opened(path, "run") as source:
         rows = [json.loads(line) for _, line in source.lines() if line.strip()]

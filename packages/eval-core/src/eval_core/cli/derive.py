@@ -10,7 +10,7 @@ import click
 from eval_core.cli.app import Verbs
 
 if TYPE_CHECKING:
-    from eval_core.derive.drafted import Drafted
+    from eval_core.authoring.derive.result import Drafted
 
 _CODE = """\b
 Examples:
@@ -95,7 +95,7 @@ def code(
     form: str,
 ) -> None:
     """Draft queries about the files of a commit."""
-    from eval_core.derive.code import derive_code
+    from eval_core.authoring.derive.code import derive_code
 
     found = derive_code(
         repo, commit, out, name=name, include=include, exclude=exclude, root=root.strip("/"), limit=limit
@@ -111,7 +111,7 @@ def code(
 @_FORMAT
 def notes(path: Path, name: str | None, limit: int | None, out: Path, form: str) -> None:
     """Draft queries about Markdown notes."""
-    from eval_core.derive.notes import derive_notes
+    from eval_core.authoring.derive.notes import derive_notes
 
     _show(derive_notes(path, out, name=name, limit=limit), form)
 
@@ -131,8 +131,8 @@ def _text(found: Drafted) -> str:
     import shlex
     import textwrap
 
+    from eval_core.authoring.derive.drafts import dropped_words
     from eval_core.console import clip, count, table
-    from eval_core.derive.drafts import dropped_words
 
     at = f" at {found.commit[:7]}" if found.commit else ", unpinned"
     by = ", ".join(f"{number:,} {source}" for source, number in found.sources.items())

@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from eval_core.explain.models import ExplainedQuery, Explanation, Hidden, JudgedDocument, Shown
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
 
 _EPILOG = """\b
 Examples:
@@ -71,7 +71,7 @@ def explain(
     """Say why the judged documents of a query stand where they do. REPORT is a path, or an arm's name."""
     from eval_core.config import load_workspace
     from eval_core.explain import explain as explain_report
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     if not (queries or lost or missed):
         raise click.UsageError(
@@ -125,7 +125,7 @@ def _find(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None
 def _baseline(report: Report, against: Path | None, root: Path) -> tuple[Path, Report]:
     from eval_core.errors import Misuse, Refused
     from eval_core.models import NAME
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     if against is not None:
         return against, read_report(against)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.inspection import Extreme, Inspection, Ranker
+    from eval_core.authoring.inspect import Extreme, Inspection, Ranker
 
 _EPILOG = """\b
 Examples:
@@ -54,8 +54,8 @@ def inspect(
     form: str,
 ) -> int:
     """Say what a set is made of and what its numbers cannot show."""
+    from eval_core.authoring.inspect import inspect_set
     from eval_core.cli.reconstruct import parse_sources
-    from eval_core.inspection import inspect_set
 
     if into is not None and not headroom:
         raise click.UsageError("--into takes the headroom table; say --headroom too")

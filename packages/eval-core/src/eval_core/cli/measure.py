@@ -14,9 +14,9 @@ import click
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.measure import Progress
-    from eval_core.plan import Plan
-    from eval_core.report import Report
+    from eval_core.measuring.loop import Progress
+    from eval_core.measuring.plan import Plan
+    from eval_core.reports.report import Report
 
 _EPILOG = """\b
 Examples:
@@ -63,10 +63,10 @@ def measure(
     from eval_core.cli.reconstruct import lock_line, parse_sources
     from eval_core.config import load_workspace
     from eval_core.errors import CouldNot, EvalError, Faults
-    from eval_core.measure import discard
-    from eval_core.measure import measure as measure_arm
-    from eval_core.measurement import Measured, Measurement, measured
-    from eval_core.plan import backend_faults, known_sources, prepare
+    from eval_core.measuring.loop import discard
+    from eval_core.measuring.loop import measure as measure_arm
+    from eval_core.measuring.measurement import Measured, Measurement, measured
+    from eval_core.measuring.plan import backend_faults, known_sources, prepare
     from eval_core.reconstruct import check_overrides
 
     workspace = load_workspace(config)
@@ -201,8 +201,8 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
 def _limits(reports: list[Report]) -> Iterator[str]:
     """What the numbers of each set cannot show, in a line or two."""
     from eval_core.console import count
-    from eval_core.limits import Limits
-    from eval_core.statistics import resolution
+    from eval_core.scoring.statistics import resolution
+    from eval_core.sets.limits import Limits
 
     for name, report in {report.dataset.name: report for report in reports if report.n}.items():
         if report.limits is None:

@@ -69,9 +69,9 @@ def publish(
     """Put measured numbers into the marked places of pages; README.md and docs/ where none is named."""
     from datetime import UTC, datetime
 
-    from eval_core.provenance.waivers import read
     from eval_core.publish import publish as put
     from eval_core.publish import usual
+    from eval_core.reports.waivers import read
 
     done = put(
         pages or usual(),

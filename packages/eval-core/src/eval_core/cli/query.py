@@ -10,8 +10,8 @@ import click
 from eval_core.cli.app import Verbs
 
 if TYPE_CHECKING:
+    from eval_core.authoring.questions.result import Added
     from eval_core.config import Workspace
-    from eval_core.questions.added import Added
 
 _ADD = """\b
 Examples:
@@ -65,8 +65,8 @@ def add(
     form: str,
 ) -> None:
     """Append the questions of FILE to the dataset folder SET."""
+    from eval_core.authoring.questions.add import add_questions
     from eval_core.config import CONFIG, OUTPUT, load_workspace
-    from eval_core.questions.add import add_questions
 
     if not source.strip():
         raise click.UsageError("--source is empty; say who asked, such as agent")

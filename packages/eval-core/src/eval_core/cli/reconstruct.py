@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.definition import Definition
     from eval_core.reconstruct.lock import Lock
+    from eval_core.sets.definition import Definition
 
 _EXAMPLES = """\b
 Examples:
@@ -98,8 +98,8 @@ def reconstruct(
 def _sets(folders: tuple[Path, ...], config: Path) -> tuple[list[_Set], Path]:
     """The sets that are asked for, and where output goes."""
     from eval_core.config import OUTPUT, load_workspace
-    from eval_core.definition import read_definition
     from eval_core.errors import Misuse
+    from eval_core.sets.definition import read_definition
 
     output = OUTPUT
     if not folders:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.metrics import Measure
-    from eval_core.scoring import Scores
-    from eval_core.statistics import Interval
-    from eval_core.trec.source import Progress
+    from eval_core.scoring.metrics import Measure
+    from eval_core.scoring.readers.source import Progress
+    from eval_core.scoring.score import Scores
+    from eval_core.scoring.statistics import Interval
 
 DEFAULT = "recall@5,recall@10,mrr,ndcg@10,map"
 
@@ -59,7 +59,7 @@ are counted. Scores are compared in double precision, where trec_eval takes sing
 )
 def score(run: Path, qrels: Path, named: tuple[str, ...], per_query: bool, ties: str, form: str) -> int:
     """Score a run against judgements: each measure's mean, its 95% interval, and what was not scored."""
-    from eval_core.scoring import score_files
+    from eval_core.scoring.score import score_files
 
     measures = _measures(named or (DEFAULT,))
     with _progress(run) as progress:
@@ -76,7 +76,7 @@ def score(run: Path, qrels: Path, named: tuple[str, ...], per_query: bool, ties:
 
 
 def _measures(named: tuple[str, ...]) -> list[Measure]:
-    from eval_core.metrics import parse
+    from eval_core.scoring.metrics import parse
 
     texts = [text.strip() for given in named for text in given.split(",")]
     return list(dict.fromkeys(parse(text) for text in texts))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.dataset import Dataset
-    from eval_core.definition import Definition
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
+    from eval_core.sets.dataset import Dataset
+    from eval_core.sets.definition import Definition
 
 _EPILOG = """\b
 Examples:
@@ -50,8 +50,8 @@ def _check(path: Path) -> str:
     if not path.exists() and path.suffix != ".json":
         raise Misuse(f"{path}: no such file or folder", reason="file-missing")
     if path.is_dir():
-        from eval_core.dataset import load
-        from eval_core.definition import read_definition
+        from eval_core.sets.dataset import load
+        from eval_core.sets.definition import read_definition
 
         definition = read_definition(path)
         dataset = load(path, corpus=_rebuilt(path, definition))
@@ -61,7 +61,7 @@ def _check(path: Path) -> str:
             f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…{_unjudged(dataset)}"
         )
     if path.name == "dataset.toml":
-        from eval_core.definition import read_definition
+        from eval_core.sets.definition import read_definition
 
         definition = read_definition(path.parent)
         return f"definition of set {definition.name}" if definition else ""
@@ -92,10 +92,10 @@ def _report(path: Path) -> str:
     """Check a report, its intervals, and the provenance that lies beside it."""
     import os
 
-    from eval_core import provenance
     from eval_core.console import count
     from eval_core.errors import Refused
-    from eval_core.report import parse_report, report_bytes
+    from eval_core.reports import provenance
+    from eval_core.reports.report import parse_report, report_bytes
 
     raw = report_bytes(path)
     report = parse_report(raw, path)
@@ -131,8 +131,8 @@ def _check_intervals(path: Path, report: Report) -> None:
     Raises:
         Refused: the first that is missing, not theirs, or off by more than the last decimal.
     """
-    from eval_core.assemble import DECIMALS, bounded
     from eval_core.errors import Refused
+    from eval_core.measuring.assemble import DECIMALS, bounded
 
     right = bounded(report.rows, report.cutoffs)
     slices = [("overall", report.summary.overall, right.overall)]
@@ -164,7 +164,7 @@ def _configuration(path: Path) -> str:
     from eval_core.config import load_workspace
     from eval_core.console import count
     from eval_core.errors import Fault, Faults
-    from eval_core.plan import backend_faults
+    from eval_core.measuring.plan import backend_faults
 
     workspace = load_workspace(path)
     faults = backend_faults(workspace, workspace.arms)

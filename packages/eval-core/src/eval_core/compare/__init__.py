@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval_core import metrics, statistics
 from eval_core.compare.models import (
     Asked,
     CategoryChange,
@@ -34,8 +33,9 @@ from eval_core.compare.models import (
     task_changes,
 )
 from eval_core.errors import Misuse, Refused
-from eval_core.keys import SYSTEM_PARTS, differences, nested_differences
-from eval_core.metrics import Measure
+from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences
+from eval_core.scoring import metrics, statistics
+from eval_core.scoring.metrics import Measure
 
 #: The cut-off of the usual measures where no report says one.
 DEPTH = 10

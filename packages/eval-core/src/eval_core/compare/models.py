@@ -10,12 +10,12 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from eval_core.console import clip
 from eval_core.errors import Misuse, Refused
-from eval_core.keys import Difference, Key, differences
 from eval_core.models import Closed
-from eval_core.report import Environment, Report, cutoffs_of
+from eval_core.reports.keys import Difference, Key, differences
+from eval_core.reports.report import Environment, Report, cutoffs_of
 
 if TYPE_CHECKING:
-    from eval_core.scoring import Scores
+    from eval_core.scoring.score import Scores
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -330,7 +330,7 @@ def _of(model: type[_Model], header: Mapping[str, Any], name: str) -> _Model:
     try:
         return model.model_validate(header[name])
     except ValidationError as error:
-        from eval_core.complaints import first_fault
+        from eval_core.faults import first_fault
 
         raise ValueError(f"{name}: {first_fault(error, model)}") from error
 

@@ -34,13 +34,13 @@ from eval_core.contract.models import (
     summed,
     verdict,
 )
-from eval_core.corpus import CorpusFile
 from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused
 from eval_core.files import canonical, digest_file, read_text
-from eval_core.manifest import Manifest, ManifestQuery, read_manifest
-from eval_core.measure import GIVE_UP_AFTER, told_by
+from eval_core.imports.manifest import Manifest, ManifestQuery, read_manifest
+from eval_core.measuring.answers import Answer, vet
+from eval_core.measuring.loop import GIVE_UP_AFTER, told_by
 from eval_core.reconstruct.selection import shown
-from eval_core.vet import Answer, vet
+from eval_core.sets.corpus import CorpusFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def read_comparison(path: Path) -> Comparison:
     try:
         return Comparison.model_validate_json(read_text(path, "comparison"))
     except ValidationError as error:
-        from eval_core.complaints import first_fault
+        from eval_core.faults import first_fault
 
         raise Refused(f"{path}: {first_fault(error, Comparison)}", reason="comparison-malformed") from error
 

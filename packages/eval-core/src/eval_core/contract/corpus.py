@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from eval_core.contract.models import CorpusFacts
-from eval_core.corpus import corpus_digest, document_line
-from eval_core.definition import Folder
 from eval_core.errors import Misuse
 from eval_core.reconstruct import folder
 from eval_core.reconstruct.selection import Entry, Tally, documents, selection_faults
+from eval_core.sets.corpus import corpus_digest, document_line
+from eval_core.sets.definition import Folder
 
 _TEXT = "md markdown mdx rst adoc org txt tex"
 _CODE = (

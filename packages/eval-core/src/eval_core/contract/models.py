@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from eval_core import metrics
 from eval_core.models import Closed
 from eval_core.reconstruct.lock import Skipped
+from eval_core.scoring import metrics
 
 Paths = tuple[str, ...]
 Reason = Literal["comparison-vacuous", "queries-errored"]

@@ -16,15 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from eval_core import metrics
 from eval_core.backend import Document
-from eval_core.built import corpus_of
 from eval_core.compare import usual
 from eval_core.compare.models import of_report
 from eval_core.config import OUTPUT, Workspace
-from eval_core.corpus import CorpusFile, corpus_digest, document_digest
-from eval_core.dataset import Dataset, Query
-from eval_core.definition import Definition, read_definition
 from eval_core.errors import CouldNot, Misuse, Refused, did_you_mean
 from eval_core.explain.models import (
     STATUS_OF,
@@ -37,14 +32,19 @@ from eval_core.explain.models import (
     astray,
 )
 from eval_core.files import digest_file
-from eval_core.keys import differences, nested_differences
+from eval_core.measuring.plan import SCANNED_BYTES, Plan
+from eval_core.measuring.run import SCORED, read_run
 from eval_core.models import NAME
-from eval_core.plan import SCANNED_BYTES, Plan
-from eval_core.report import Judged, Report, ReportRow
-from eval_core.report_check import TOLERANCE
-from eval_core.run import SCORED, read_run
-from eval_core.scan import words
-from eval_core.timeline import Timeline, read_timeline, time_fault
+from eval_core.reconstruct.place import corpus_of
+from eval_core.reports.check import TOLERANCE
+from eval_core.reports.keys import differences, nested_differences
+from eval_core.reports.report import Judged, Report, ReportRow
+from eval_core.scoring import metrics
+from eval_core.sets.corpus import CorpusFile, corpus_digest, document_digest
+from eval_core.sets.dataset import Dataset, Query
+from eval_core.sets.definition import Definition, read_definition
+from eval_core.sets.scan import words
+from eval_core.sets.timeline import Timeline, read_timeline, time_fault
 
 #: Documents above, and words of a text's own, that are shown.
 FEW, OWN = 3, 5

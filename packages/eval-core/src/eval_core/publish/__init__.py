@@ -16,17 +16,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from eval_core import provenance
 from eval_core.console import utf8
 from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import atomic, refuse_special
-from eval_core.provenance import Finding
-from eval_core.provenance.configured import Configured, configuration
-from eval_core.provenance.waivers import Waiver, Waivers
-from eval_core.publish import asserted, marks
+from eval_core.publish import figures, marks
 from eval_core.publish.marks import DEFAULT_FORM, Asserted, Number, Page, Table
 from eval_core.publish.models import Mark, Publication, Refusal, State, Waived
-from eval_core.report import Report, Slice, parse_report
+from eval_core.reports import provenance
+from eval_core.reports.provenance import Finding
+from eval_core.reports.provenance.configuration import Configured, configuration
+from eval_core.reports.report import Report, Slice, parse_report
+from eval_core.reports.waivers import Waiver, Waivers
 
 CONSEQUENCE = "no page was changed"
 
@@ -67,7 +67,7 @@ class _Sources:
     def table(self) -> Any:
         """The values of `--from`."""
         if self.other is not None and not self._table_read:
-            self._table = asserted.read(self.other)
+            self._table = figures.read(self.other)
             self._table_read = True
         return self._table
 
@@ -326,7 +326,7 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
             given = _number(target, sources)
         elif sources.other is not None:
             try:
-                given = asserted.value(sources.table(), target, sources.other)
+                given = figures.value(sources.table(), target, sources.other)
             except Refused as error:
                 unfit[error.message] = Refusal(code=error.reason, message=utf8(error.message))
         if given is not None and written != given:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from eval_core.backend import Document
-from eval_core.corpus import CorpusFile, corpus_digest, encode_id, parse_document
-from eval_core.definition import Archive, Definition, Folder, Git, Inline, Recipe, Source
 from eval_core.errors import CouldNot, Fault, Faults, Misuse
 from eval_core.files import atomic, digest_file
 from eval_core.reconstruct import archive, folder, git
@@ -22,12 +20,10 @@ from eval_core.reconstruct.lock import (
     recipe_digest,
     write_lock,
 )
-from eval_core.reconstruct.overrides import (
-    check_overrides,
-    overrides_from_environment,
-    relevant_overrides,
-)
+from eval_core.reconstruct.overrides import check_overrides, overrides_from_environment, relevant_overrides
 from eval_core.reconstruct.selection import Entry, State, Tally, documents, prefixed, selection_faults
+from eval_core.sets.corpus import CorpusFile, corpus_digest, encode_id, parse_document
+from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, Recipe, Source
 
 __all__ = [
     "CORPUS",

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from eval_core.definition import Archive
 from eval_core.errors import CouldNot, EvalError, Fault, Faults
 from eval_core.files import atomic
 from eval_core.reconstruct.selection import Entry, State
+from eval_core.sets.definition import Archive
 
 #: A network that does not answer is told of soon: one retry, seconds a try.
 _PATIENCE = ("--retries", "1", "--timeout", "15")

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from eval_core.definition import Folder
 from eval_core.errors import CouldNot
 from eval_core.reconstruct.selection import Entry
+from eval_core.sets.definition import Folder
 
 #: Left out at any depth and not counted: no part of what the folder is about, and ours changes as it is read.
 _OWN = (b".git", b".eval")

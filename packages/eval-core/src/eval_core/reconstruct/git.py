@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import IO
 
-from eval_core.definition import Git
 from eval_core.errors import CouldNot, Misuse
 from eval_core.reconstruct.repository import (
     Repository,
@@ -30,6 +29,7 @@ from eval_core.reconstruct.repository import (
     resolved,
 )
 from eval_core.reconstruct.selection import Entry, State
+from eval_core.sets.definition import Git
 
 _NETWORK = ("https", "http", "ssh", "git")
 _SCHEME = re.compile(r"(https|http|ssh|git|file)://.")

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from eval_core.backend import Document
-from eval_core.corpus import document_line
 from eval_core.errors import Fault, Faults
+from eval_core.sets.corpus import document_line
 
 #: As many faults are named; the rest are counted.
 NAMED = 20

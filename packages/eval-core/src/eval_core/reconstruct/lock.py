@@ -8,11 +8,11 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from eval_core.complaints import first_fault
-from eval_core.definition import Definition
 from eval_core.errors import Fault, Faults
+from eval_core.faults import first_fault
 from eval_core.files import digest, read_text, write_text
 from eval_core.models import Closed
+from eval_core.sets.definition import Definition
 
 #: The recipe's digest of a set whose corpus is taken as it lies on disk.
 NO_RECIPE = "none"

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from eval_core.definition import Definition
 from eval_core.errors import Misuse, did_you_mean
+from eval_core.sets.definition import Definition
 
 
 def variable(name: str) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from eval_core.backend import Document
-from eval_core.corpus import encode_id
-from eval_core.definition import Archive, Folder, Git
 from eval_core.errors import Misuse
 from eval_core.reconstruct.globs import Globs, glob_fault
 from eval_core.reconstruct.lock import Oversize, Skipped
+from eval_core.sets.corpus import encode_id
+from eval_core.sets.definition import Archive, Folder, Git
 
 #: A file with a zero byte within this many first bytes is binary, as git has it.
 BINARY_WINDOW = 8000

@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval_core import metrics
 from eval_core.errors import Misuse
-from eval_core.metrics import MOST_EXPONENT, Measure, Ranked
+from eval_core.scoring import metrics
+from eval_core.scoring.metrics import MOST_EXPONENT, Measure, Ranked
+from eval_core.scoring.readers.lists import SCORED, Answer
 from eval_core.scoring.scores import Found, Scores
-from eval_core.trec.lists import SCORED, Answer
 
 #: How equal scores are ordered; `given` is what ranked lists have.
 TIES = ("trec", "id")

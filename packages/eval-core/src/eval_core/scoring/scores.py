@@ -9,11 +9,11 @@ from functools import cached_property
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from eval_core import metrics
-from eval_core.metrics import Measure
+from eval_core.scoring import metrics
+from eval_core.scoring.metrics import Measure
 
 if TYPE_CHECKING:
-    from eval_core.statistics import Interval
+    from eval_core.scoring.statistics import Interval
 
 #: Up to so many queries an interval is drawn by the bootstrap.
 DRAWN = 2000
@@ -84,7 +84,7 @@ class Scores:
         by drawing are computed from the first four moments, by the expansion of Cornish and Fisher (1938): with so many
         queries it differs by less than the bootstrap does from seed to seed, and takes no time.
         """
-        from eval_core import statistics
+        from eval_core.scoring import statistics
 
         table = {str(measure): self.values(measure) for measure in self.measures}
         judged = (self.qrels[query].values() for query in self.found if query in self.qrels)
@@ -104,7 +104,7 @@ def _expanded(values: Sequence[float], most: float) -> Interval | None:
     z + skew (z² - 1) / 6 + kurtosis (z³ - 3z) / 24 - skew² (2z³ - 5z) / 36 standard errors from the mean, with the
     skewness / √n and the excess kurtosis / n of the values. Source: Cornish and Fisher 1938.
     """
-    from eval_core.statistics import Interval, spanned
+    from eval_core.scoring.statistics import Interval, spanned
 
     levels = set(values)
     if levels <= {0.0, most}:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from eval_core.errors import EvalError
-from eval_core.trec.run import Ungrouped
-from eval_core.trec.source import is_gzip
+from eval_core.scoring.readers.run import Ungrouped
+from eval_core.scoring.readers.source import is_gzip
 
 if TYPE_CHECKING:
     from eval_core.scoring.engine import Engine

@@ -13,7 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
     from eval_gate.odds_models import Flipped, JudgedRun, MeasureFlips, PresentPolicy, Unchanged
     from eval_gate.policy import ArmFloors, Budget
 
@@ -74,7 +74,7 @@ def aa(arm: str, runs: int, config: Path, policy: Path, form: str) -> int:
 def _measured(workspace: Workspace, arm: str) -> Report:
     """Measure once, in a process of its own."""
     from eval_core.errors import CouldNot, Misuse
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     # -P: what lies in this folder must not stand in for the program, as it cannot for the script eval-core.
     command = [sys.executable, "-P", "-m", "eval_core", "measure", arm, "--quiet", "--format", "json"]
@@ -116,7 +116,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def _same(arm: str, first: Report, report: Report, *, drifts: bool) -> None:
     """Runs of one task and one system, or what differs between them is no noise."""
     from eval_core.errors import CouldNot
-    from eval_core.keys import SYSTEM_PARTS, TASK_PARTS, differences
+    from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
 
     parts = [d.part for d in differences(first.task.parts, report.task.parts, TASK_PARTS)]
     parts = [part for part in parts if not (drifts and part == "corpus")]
@@ -171,8 +171,8 @@ def _flips(
     name: str, tables: Sequence[Mapping[str, Mapping[str, float]]], queries: Sequence[str]
 ) -> MeasureFlips:
     """Queries whose value is not what it was in the run before."""
-    from eval_core import metrics
-    from eval_core.statistics import flip_rate_upper
+    from eval_core.scoring import metrics
+    from eval_core.scoring.statistics import flip_rate_upper
     from eval_gate.floor import flips
     from eval_gate.odds_models import MeasureFlips
     from eval_gate.policy import derived_margin

@@ -10,7 +10,7 @@ import click
 from eval_gate.cli.types import POSITIVE
 
 if TYPE_CHECKING:
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
 
 _EPILOG = """\b
 Examples:
@@ -37,7 +37,7 @@ def baseline(
 ) -> int:
     """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
     from eval_core.errors import Misuse, did_you_mean
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.baseline import change, check, cited, not_worse
     from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
     from eval_gate.policy_text import budgets_text, present

@@ -234,7 +234,7 @@ def _bound(
 
 def _read(path: Path, arm: str, origins: Origins) -> tuple[Read, Origin]:
     from eval_core.errors import Refused
-    from eval_core.report import parse_report, report_bytes
+    from eval_core.reports.report import parse_report, report_bytes
     from eval_gate.origin import Origin
 
     try:

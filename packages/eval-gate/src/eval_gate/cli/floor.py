@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from eval_core.errors import EvalError
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
     from eval_gate.policy import ArmFloors
 
 _EPILOG = """\b
@@ -96,8 +96,8 @@ def floor(
     output_format: str,
 ) -> int:
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
-    from eval_core import metrics
     from eval_core.errors import EvalError, did_you_mean
+    from eval_core.scoring import metrics
     from eval_gate.evidence import measured
     from eval_gate.floor import Wish, derive
     from eval_gate.policy import (
@@ -242,7 +242,7 @@ def _drift(stands: ArmFloors | None) -> float | None:
 def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | None) -> list[Report]:
     """The runs to stand on: those named, else the newest and every run of the history that can stand beside it."""
     from eval_core.errors import Refused
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.floor import unfit, unlike
 
     if evidence:
@@ -269,7 +269,7 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
 
 def _newest(arm: str, reports: Path) -> Report:
     from eval_core.errors import Refused, did_you_mean
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
     from eval_gate.evidence import measured
 
     path = reports / f"{arm}.json"
@@ -286,7 +286,7 @@ def _newest(arm: str, reports: Path) -> Report:
 def _write(
     policy: Path, path: Path, text: str, made: Iterable[str], runs: Mapping[str, list[Report]]
 ) -> None:
-    from eval_core.report import dump
+    from eval_core.reports.report import dump
     from eval_gate.policy import BUDGETS, EVIDENCE
     from eval_gate.policy_text import budgets_text
     from eval_gate.together import write_all

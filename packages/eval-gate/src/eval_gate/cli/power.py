@@ -117,14 +117,14 @@ def _targets(
 
 
 def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_rate: float | None) -> Target:
-    from eval_core import metrics
-    from eval_core.built import corpus_of
-    from eval_core.candidates import counter
     from eval_core.config import OUTPUT
-    from eval_core.dataset import load
-    from eval_core.definition import read_definition
-    from eval_core.plan import plan
+    from eval_core.measuring.candidates import counter
+    from eval_core.measuring.plan import plan
     from eval_core.reconstruct.lock import NO_RECIPE
+    from eval_core.reconstruct.place import corpus_of
+    from eval_core.scoring import metrics
+    from eval_core.sets.dataset import load
+    from eval_core.sets.definition import read_definition
     from eval_gate.odds import FLIP_RATE
     from eval_gate.odds_models import Chance, Target, expected, resolved
 
@@ -307,7 +307,7 @@ def _supposed(flip_rate: float) -> str:
 
 def _chances(measures: Sequence[Chance], tabled: Tabled) -> Iterable[str]:
     """One line a family, its cut-offs side by side."""
-    from eval_core import metrics
+    from eval_core.scoring import metrics
 
     parsed = [(metrics.parse(one.measure), one) for one in measures]
     cutoffs = list(dict.fromkeys(measure.cutoff for measure, _ in parsed if measure.cutoff is not None))

@@ -12,7 +12,7 @@ from eval_gate.cli.types import reason as reason_of
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.report import Report
+    from eval_core.reports.report import Report
     from eval_gate.policy import Floors
     from eval_gate.promotion.evidence import Arm
     from eval_gate.promotion.models import Promotion

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_core.errors import Misuse, Refused
-from eval_core.report import Report, dump
+from eval_core.reports.report import Report, dump
 from eval_gate.grading import latency
 from eval_gate.policy import (
     BASELINES,
@@ -79,7 +79,7 @@ def plan(
         Refused: the runs carry no floor, or the budget is missing, not measurable or not met.
         Misuse: a file cannot be edited, or the reason says nothing.
     """
-    from eval_core import provenance
+    from eval_core.reports import provenance
     from eval_gate.baseline import check
     from eval_gate.floor import derive
     from eval_gate.policy_text import budgets_text, floors_text, present

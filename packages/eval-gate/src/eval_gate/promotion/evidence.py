@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eval_core.console import utf8
 from eval_core.errors import EvalError, Misuse, Refused
 from eval_core.files import refuse_special
-from eval_core.report import Report, parse_report, read_report
+from eval_core.reports.report import Report, parse_report, read_report
 from eval_gate.comparable import refusal
 from eval_gate.floor import unfit, unlike
 from eval_gate.origin import Origins

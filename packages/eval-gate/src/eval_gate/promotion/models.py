@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from eval_core import metrics
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
 from eval_core.models import Closed, at_line, parse_toml
+from eval_core.scoring import metrics
 from eval_gate.verdict import Reason
 
 #: Names below the policy's folder.

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from eval_core import metrics
-from eval_core.keys import differences, nested_differences
-from eval_core.report import Report
+from eval_core.reports.keys import differences, nested_differences
+from eval_core.reports.report import Report
+from eval_core.scoring import metrics
 from eval_gate.changes import some
 from eval_gate.comparable import refusal
 from eval_gate.policy import TOLERANCE
@@ -352,7 +352,7 @@ def _joined(view: View) -> list[str]:
 
 def _figures(view: View, condition: Condition) -> Figures:
     """A measure of both sides over the queries that both scored, the difference and its interval."""
-    from eval_core.statistics import paired
+    from eval_core.scoring.statistics import paired
 
     metric = condition.metric or ""
     if metric == "missing_ground_truth":

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from eval_core.complaints import line_of
 from eval_core.config import Arm, Workspace, load_workspace
 from eval_core.errors import EvalError
+from eval_core.faults import line_of
 from eval_core.files import read_text, refuse_special
 from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, is_name
 from eval_gate.render import Place

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval_core.config import Workspace, load_workspace
 from eval_core.errors import Misuse, did_you_mean
-from eval_core.report import read_report
+from eval_core.reports.report import read_report
 from eval_gate.policy import BUDGETS, FLOORS, TOLERANCE, Budget, lowest, read_budgets, read_floors
 from eval_gate.selftest.bench import CRASHED, Bench, Outcome, Untried, ask, make_bench
 from eval_gate.selftest.catalogue import Attack, attacks

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eval_core import metrics
-from eval_core.report import Judged, Latency, ReportRow
+from eval_core.reports.report import Judged, Latency, ReportRow
+from eval_core.scoring import metrics
 from eval_gate.policy import LATENCY_SAMPLES
 from eval_gate.selftest.bench import Bench, Untried
 from eval_gate.selftest.catalogue import OTHER_DIGEST, SEED, WORSE, Attack, easy, failing, new_label

@@ -16,9 +16,9 @@ from typing import Any
 
 from eval_core.errors import EvalError, Faults
 from eval_core.files import canonical, digest
-from eval_core.provenance import sidecar, statement
-from eval_core.report import Report, ReportRow, dump, read_report
-from eval_core.report_check import rankings_digest, run_digest_of
+from eval_core.reports.check import rankings_digest, run_digest_of
+from eval_core.reports.provenance import sidecar, statement
+from eval_core.reports.report import Report, ReportRow, dump, read_report
 from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, FLOORS, ArmFloors, Budget, derive_floor
 from eval_gate.verdict import Verdict
 

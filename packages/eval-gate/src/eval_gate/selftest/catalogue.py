@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from eval_core.report import ReportRow
+from eval_core.reports.report import ReportRow
 from eval_gate.selftest.bench import Bench
 from eval_gate.selftest.models import Kind
 from eval_gate.selftest.rebuild import found

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.config import Arm, Workspace
-from eval_core.definition import Definition, Folder, Git, Inline, read_definition
 from eval_core.errors import EvalError
-from eval_core.provenance import write as write_provenance
 from eval_core.reconstruct.overrides import overrides_from_environment
-from eval_core.report import Report, read_report, write_report
+from eval_core.reports.provenance import write as write_provenance
+from eval_core.reports.report import Report, read_report, write_report
+from eval_core.sets.definition import Definition, Folder, Git, Inline, read_definition
 from eval_gate.selftest.bench import Bench, Outcome, Untried, toml
 from eval_gate.selftest.models import About
 from eval_gate.selftest.processes import Process, Processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eval_core.report import dump
+from eval_core.reports.report import dump
 from eval_gate.policy import MARGIN, SETTLED_RUNS
 from eval_gate.selftest.bench import Bench, Untried, derived
 from eval_gate.selftest.catalogue import OTHER_COMMIT, OTHER_RUN, Attack
@@ -165,7 +165,7 @@ def _copy_deleted(bench: Bench) -> None:
 
 def _copy_edited(bench: Bench) -> None:
     """A copy of the evidence becomes another sound report."""
-    from eval_core.report import read_report
+    from eval_core.reports.report import read_report
 
     path = bench.copies()[0]
     copy = read_report(path, bench.arm)

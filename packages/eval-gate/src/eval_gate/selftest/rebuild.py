@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from eval_core import metrics
-from eval_core.keys import Key, task_digests
-from eval_core.report import Judged, Report, ReportRow, cutoffs_of, summarise
+from eval_core.reports.keys import Key, task_digests
+from eval_core.reports.report import Judged, Report, ReportRow, cutoffs_of, summarise
+from eval_core.scoring import metrics
 
 
 def rebuilt(

@@ -1,0 +1,1 @@
+"""What helps to write a set: inspecting one, deriving drafts, adding questions."""

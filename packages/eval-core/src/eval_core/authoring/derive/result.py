@@ -1,0 +1,58 @@
+"""What `eval-core derive --format json` prints: what was drafted, what was not and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from eval_core.authoring.derive.drafts import Draft
+from eval_core.models import Closed
+
+
+class DraftSample(Closed):
+    """One draft, with the documents that are judged relevant to it."""
+
+    id: str
+    source: str
+    text: str
+    documents: tuple[str, ...]
+    origin: tuple[str, ...] = Field(description="`path:line name`, of each place that it comes from.")
+
+
+class Drafted(Closed):
+    """A drafted set."""
+
+    schema_: Literal["drafted-v1"] = Field(default="drafted-v1", alias="schema")
+    name: str
+    folder: str
+    commit: str | None = Field(default=None, description="That the documents are read at; none for a folder.")
+    documents: int = Field(ge=0, description="In the corpus that reconstructing gives.")
+    queries: int = Field(ge=1)
+    sources: dict[str, int] = Field(description="Drafts by `source`.")
+    found: int = Field(ge=1, description="Drafts before `--limit`.")
+    dropped: dict[str, int] = Field(
+        default={}, description="What became no draft, by reason; zero counts are told."
+    )
+    unparsed: tuple[str, ...] = Field(default=(), description="Files that do not parse.")
+    samples: tuple[DraftSample, ...] = Field(description="Evenly spread.")
+
+
+def draft_id(number: int) -> str:
+    """`d0001` for the first."""
+    return f"d{number:04d}"
+
+
+def samples(drafts: list[Draft], count: int = 5) -> tuple[DraftSample, ...]:
+    """Evenly spread drafts, the first among them."""
+    step = max(1, len(drafts) // count)
+    return tuple(
+        DraftSample(
+            id=draft_id(place + 1),
+            source=drafts[place].source,
+            text=drafts[place].text,
+            documents=drafts[place].documents,
+            origin=tuple(map(str, drafts[place].origins)),
+        )
+        for place in range(0, len(drafts), step)[:count]
+    )

@@ -1,0 +1,201 @@
+"""Questions held against the set that they are to join: documents, ids, wording, kind and scope."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_core.authoring.questions.file import Question, Tell
+from eval_core.authoring.similarity import jaccard, same
+from eval_core.backend import Document
+from eval_core.errors import did_you_mean
+from eval_core.sets.corpus import read_json_lines
+from eval_core.sets.dataset import Dataset, Query
+from eval_core.sets.scan import LEAK_WORDS, words
+
+#: From this share of common words on, two questions are nearly the same.
+SIMILAR = 0.9
+
+#: In a corpus of more documents, only those of the same file name are looked at for what may have been meant.
+_MANY = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a set asks already: all texts of `queries.jsonl` by id, and every id that the set uses, in any split."""
+
+    texts: Mapping[str, str]
+    taken: frozenset[str]
+
+    @classmethod
+    def of(cls, folder: Path) -> Present:
+        """Read it from a folder that was found sound."""
+        texts = {
+            value["_id"]: value["text"]
+            for _, value in read_json_lines(folder / "queries.jsonl", lambda line, message: None)
+            if isinstance(value.get("_id"), str) and isinstance(value.get("text"), str)
+        }
+        judged = {
+            line.split("\t", 1)[0]
+            for path in (folder / "qrels").glob("*.tsv")
+            for line in path.read_text("utf-8", "replace").split("\n")[1:]
+            if line.strip()
+        }
+        return cls(texts, frozenset({*texts, *judged}))
+
+
+def review(
+    dataset: Dataset,
+    present: Present,
+    questions: Sequence[Question],
+    *,
+    filters: Collection[str],
+    allow_similar: bool,
+    fault: Tell,
+) -> None:
+    """Tell everything for which the questions cannot join the set.
+
+    Args:
+        dataset: loaded with the metadata of `filters`.
+        present: what it asks already.
+        filters: metadata that arms filter from; a document without the question's value would be hidden.
+        allow_similar: whether questions with nearly the same words may stand side by side.
+        fault: told the line of the question and what is wrong.
+    """
+    scopes = {scope for has in dataset.attributes.values() for scope in has.get("scopes", ())}
+    ids: dict[str, int] = {}
+    for question in questions:
+        for name in dict.fromkeys([*question.relevant, *question.exclude]):
+            if name not in dataset.ids:
+                fault(question.line, f"document {name!r} is not in the corpus{_meant(name, dataset.ids)}")
+        if question.id in present.taken:
+            fault(question.line, f"id {question.id!r} is taken in the set; leave it out and one is given")
+        elif question.id and ids.setdefault(question.id, question.line) != question.line:
+            fault(question.line, f"id {question.id!r} again (first at line {ids[question.id]})")
+        _visible(dataset, question, scopes, filters, fault)
+    _distinct(present, questions, allow_similar, fault)
+
+
+def _meant(name: str, known: frozenset[str]) -> str:
+    """The document that may have been meant, as the end of a message."""
+    last = name.rsplit("/", 1)[-1].casefold()
+    alike = sorted(one for one in known if one.rsplit("/", 1)[-1].casefold() == last)
+    if alike:
+        return did_you_mean(name, alike) or f"; did you mean {alike[0]!r}?"
+    return did_you_mean(name, sorted(known)) if len(known) <= _MANY else ""
+
+
+def _visible(
+    dataset: Dataset, question: Question, scopes: set[str], filters: Collection[str], fault: Tell
+) -> None:
+    """Tell of relevant documents that the question's own scope, time or kind would hide."""
+    query = Query(question.id, question.text, question.metadata)
+    scope = question.metadata.get("scope")
+    known = scope is None or scope in scopes
+    if scope is not None and not known:
+        fault(question.line, f"scope {scope!r}: no document has it{did_you_mean(scope, scopes)}")
+    for name, grade in question.relevant.items():
+        if grade == 0 or name not in dataset.ids:
+            continue
+        if known and not dataset.visible(name, query, None):
+            fault(question.line, f"judges {name!r} relevant, which is outside its scope or time")
+            continue
+        for key in sorted(filters):
+            value = question.metadata.get(key)
+            has = dataset.attributes.get(name, {})
+            if isinstance(value, str) and not Document(name, "", "", has).matches({key: value}):
+                fault(
+                    question.line,
+                    f"{key} {value!r}: {name!r} is judged relevant and has {key} {has.get(key)!r}; "
+                    "a filter would hide it",
+                )
+
+
+def _distinct(present: Present, questions: Sequence[Question], allow_similar: bool, fault: Tell) -> None:
+    """Tell of questions that are asked already, in the set or above in the file."""
+    first = {same(text): f"{name!r} of the set" for name, text in present.texts.items()}
+    asked = [(frozenset(words(text)), f"{name!r} of the set", text) for name, text in present.texts.items()]
+    for question in questions:
+        if not question.text:
+            continue
+        here = f"line {question.line}"
+        before = first.setdefault(same(question.text), here)
+        own = frozenset(words(question.text))
+        if before != here:
+            fault(question.line, f"text {question.text!r} is asked already, by {before}")
+        elif not allow_similar and (near := _nearest(own, asked)):
+            share, other, text = near
+            fault(
+                question.line,
+                f"text {question.text!r} has {share:.0%} of its words in common with {other}, {text!r}; "
+                "if both are meant, say --allow-similar",
+            )
+        asked.append((own, here, question.text))
+
+
+def _nearest(
+    own: frozenset[str], asked: Iterable[tuple[frozenset[str], str, str]]
+) -> tuple[float, str, str] | None:
+    """The question with most words in common, where that is nearly all."""
+    best: tuple[float, str, str] | None = None
+    for theirs, name, text in asked:
+        # Sizes alone bound what can be in common.
+        if min(len(own), len(theirs)) < SIMILAR * max(len(own), len(theirs)):
+            continue
+        share = jaccard(own, theirs)
+        if share >= SIMILAR and (best is None or share > best[0]):
+            best = (share, name, text)
+    return best
+
+
+def leaks(dataset: Dataset, questions: Sequence[Question]) -> list[tuple[Question, str]]:
+    """Questions of four words or more that stand word for word in a document, with the first such document.
+
+    Documents that a question excludes do not count. One pass over the corpus.
+    """
+    sought = {
+        question.line: f" {' '.join(tokens)} "
+        for question in questions
+        if len(tokens := words(question.text)) >= LEAK_WORDS
+    }
+    by_line = {question.line: question for question in questions}
+    found: dict[int, str] = {}
+    for document in dataset.corpus if sought else ():
+        held = f" {' '.join(words(document.searchable))} "
+        for line, phrase in sought.items():
+            if line not in found and phrase in held and document.id not in by_line[line].exclude:
+                found[line] = document.id
+    return [(by_line[line], found[line]) for line in sorted(found)]
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+
+
+def next_ids(present: Present, questions: Sequence[Question]) -> list[str]:
+    """The id of each question: its own, else the next free one of the set's pattern, such as `q56` after `q55`.
+
+    The pattern is the beginning that most numbered ids share, with as many digits where they are filled up with
+    zeros; the number goes on from the highest. In a set without a pattern it is `q1`.
+    """
+    numbered = [match for name in sorted(present.texts) if (match := _NUMBERED.fullmatch(name))]
+    beginnings = Counter(match[1] for match in numbered)
+    beginning, shared = max(beginnings.items(), key=lambda item: (item[1], item[0]), default=("q", 0))
+    if shared * 2 < len(present.texts):
+        beginning, numbered = "q", []
+    digits = [match[2] for match in numbered if match[1] == beginning]
+    filled = [len(text) for text in digits if text.startswith("0")]
+    width = max(filled, default=1)
+    number = max(map(int, digits), default=0)
+    taken = {*present.taken, *(question.id for question in questions)}
+    found: list[str] = []
+    for question in questions:
+        name = question.id
+        while not name:
+            number += 1
+            free = f"{beginning}{number:0{width}d}"
+            name = free if free not in taken else ""
+        found.append(name)
+    return found

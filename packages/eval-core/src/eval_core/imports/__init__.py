@@ -1,0 +1,1 @@
+"""Files of other tools, read for what they judge."""

@@ -1,0 +1,84 @@
+"""Where and when a run is made: commit, cleanliness, class, interpreter."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import socket
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import eval_core
+from eval_core.reports.report import Environment
+
+#: Variables that name a CI run, the first that is set.
+_CI_RUNS = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_ID", "BUILD_ID")
+
+
+def observe(root: Path) -> Environment:
+    """Describe this process and the git work tree that `root` is in."""
+    commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    inside = commit or _git(root, "rev-parse", "--is-inside-work-tree") == "true"
+    # Before the first commit everything is uncommitted.
+    status = _dirt(root) if commit else ("new" if inside else None)
+    return Environment(
+        version=eval_core.__version__,
+        started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        commit=commit or None,
+        dirty=None if status is None else status != "",
+        class_=environment_class(),
+        ci_run=next((os.environ[name] for name in _CI_RUNS if os.environ.get(name)), None),
+        process=os.getpid(),
+        host=socket.gethostname(),
+        python=platform.python_version(),
+        platform=f"{platform.system()}-{platform.machine()}",
+    )
+
+
+#: Folders beside eval.toml that decide nothing of what is measured.
+_NOT_MEASURED = (":(exclude).eval", ":(exclude)policy")
+
+
+def _dirt(root: Path) -> str | None:
+    """What is not committed of the tree around `root`; None where git does not say.
+
+    What measuring writes is no part of what is measured, nor is the policy. Files that git was told to take for
+    unchanged are looked at by nobody, and so count.
+    """
+    status = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ":/", *_NOT_MEASURED)
+    flags = _git(root, "ls-files", "-v", "--full-name", ":/")
+    if status is None or flags is None:
+        return status
+    return status + "".join(line for line in flags.splitlines() if line[:1].islower())
+
+
+def environment_class() -> str:
+    """`EVAL_ENV_CLASS` where it is set, else `ci` where `CI` is set to anything but a no, else `local`."""
+    named = os.environ.get("EVAL_ENV_CLASS", "").strip()
+    if named:
+        return named
+    return "local" if os.environ.get("CI", "").strip().lower() in ("", "0", "false", "no") else "ci"
+
+
+def new_run_id() -> str:
+    """A fresh id that sorts by time: `20261130T115447Z-1f3a9c2e`."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git answers, or None where it cannot: a run outside git is a run, and says so."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "-c", "core.fsmonitor=false", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,1 @@
+"""Reports: their models and checks, the two keys, provenance and waivers."""

@@ -1,0 +1,395 @@
+"""A judged set in the BEIR layout: documents, queries and judgements, checked as one before anything is measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval_core.backend import Document
+from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
+from eval_core.files import BOM, BOM_FAULT, digest_file
+from eval_core.sets.corpus import (
+    CorpusFile,
+    corpus_digest,
+    document_digest,
+    id_fault,
+    lacking,
+    read_json_lines,
+)
+from eval_core.sets.definition import Definition, read_definition
+from eval_core.sets.timeline import Timeline, read_timeline, time_fault
+
+#: Query metadata that changes what is asked or how it is counted. All other metadata is a note.
+MEANINGFUL = ("category", "source", "kind", "scope", "exclude", "time", "must_pass", "unanswerable")
+
+CONSEQUENCE = "nothing was measured"
+
+#: Reason code where a moving source lost a document that the set judges.
+ABSENT = "judged-document-absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked. `metadata` holds all of the file's; `meaning` only what counts."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def meaning(self, keys: Iterable[str] = ()) -> dict[str, Any]:
+        """The metadata with a meaning, with the further `keys` that an arm filters from."""
+        return {key: self.metadata[key] for key in (*MEANINGFUL, *keys) if key in self.metadata}
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """Ids that are dropped from the answer before it is cut, such as the query's own document."""
+        return tuple(self.metadata.get("exclude", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A loaded set: sound, and with the digests that the task key needs.
+
+    `judgements` maps a query id to {document id: grade}. `attributes` holds, of documents that have them, the
+    metadata keys asked for at loading and `scopes`. `unscorable` are the queries without a positive judgement.
+    """
+
+    folder: Path
+    name: str
+    definition: Definition
+    split: str
+    queries: tuple[Query, ...]
+    judgements: Mapping[str, Mapping[str, int]]
+    corpus: CorpusFile
+    documents: int
+    corpus_digest: str
+    ids: frozenset[str]
+    attributes: Mapping[str, Mapping[str, Any]]
+    timeline: Timeline | None
+    side_digests: Mapping[str, str]
+    unscorable: frozenset[str]
+
+    def visible(self, document: str, query: Query, filter_: Mapping[str, str] | None) -> bool:
+        """Whether the document is inside the query's scope, filter and time."""
+        scope = query.metadata.get("scope")
+        attributes = self.attributes.get(document, {})
+        if scope is not None and scope not in attributes.get("scopes", ()):
+            return False
+        if filter_ and not Document(document, "", "", attributes).matches(filter_):
+            return False
+        return self.timeline is None or self.timeline.visible(document, query.metadata.get("time"))
+
+
+class _Collector:
+    """Gathers the faults of one file after another."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def at(self, path: Path) -> Callable[[int, str], None]:
+        return lambda line, message: self.add(path, line, message)
+
+    def add(self, path: Path, line: int, message: str, reason: str = "input-invalid") -> None:
+        self.faults.append(Fault(f"{path}:{line}", message, reason))
+
+
+def load(
+    folder: Path, *, split: str | None = None, corpus: Path | None = None, keys: Iterable[str] = ()
+) -> Dataset:
+    """Load and check a dataset folder.
+
+    Args:
+        folder: the BEIR layout, with or without `dataset.toml`.
+        split: the judgements to take, `qrels/SPLIT.tsv`; the only one, or `test`, where it is not given.
+        corpus: the reconstructed `corpus.jsonl`; the folder's own where it is not given.
+        keys: document metadata to remember, for arms that filter.
+
+    Raises:
+        Faults: everything wrong with all of its files, with file and line.
+        Misuse: the folder or a file is missing.
+    """
+    if not os.path.isdir(folder):
+        beside = folder.parent
+        near = did_you_mean(
+            str(folder), [str(beside / p.name) for p in beside.iterdir()] if os.path.isdir(beside) else ()
+        )
+        raise Misuse(f"{folder}: no such dataset folder{near}", reason="dataset-missing")
+    definition = read_definition(folder)
+    plain = definition is None
+    definition = definition or Definition(name=_plain_name(folder))
+    collector = _Collector()
+    corpus_path = corpus or folder / "corpus.jsonl"
+    for path, what in ((corpus_path, "corpus"), (folder / "queries.jsonl", "queries")):
+        if not os.path.isfile(path):
+            raise Misuse(f"{path}: no such file; a dataset needs its {what}", reason="dataset-missing")
+    documents = _read_corpus(corpus_path, tuple(keys), collector)
+    timeline = None
+    if (folder / "timeline.jsonl").is_file():
+        timeline = read_timeline(
+            folder / "timeline.jsonl", documents.lines, collector.at(folder / "timeline.jsonl")
+        )
+    split = split or _only_split(folder)
+    qrels_path = folder / "qrels" / f"{split}.tsv"
+    judgements, places = _read_qrels(qrels_path, collector)
+    queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
+    elsewhere = _judged_elsewhere(folder, split)
+    queries = [query for query in queries if query.id in judgements or query.id not in elsewhere]
+    dataset = Dataset(
+        folder=folder,
+        name=definition.name,
+        definition=definition,
+        split=split,
+        queries=tuple(queries),
+        judgements=judgements,
+        corpus=CorpusFile(corpus_path, definition.kind),
+        documents=len(documents.lines),
+        corpus_digest=corpus_digest(documents.digests.items()),
+        ids=frozenset(documents.lines),
+        attributes=documents.attributes,
+        timeline=timeline,
+        side_digests={name: _side(folder / file) for name, file in _SIDE_FILES.items()},
+        unscorable=frozenset(
+            q.id for q in queries if not any(g > 0 for g in judgements.get(q.id, {}).values())
+        ),
+    )
+    _check_judgements(dataset, qrels_path, places, query_lines, plain, collector)
+    if not queries and not collector.faults:
+        collector.at(folder / "queries.jsonl")(1, f"holds no query of split {split!r}")
+    if collector.faults:
+        faults = Faults(collector.faults, consequence=CONSEQUENCE)
+        if _moves(definition) and all(fault.reason == ABSENT for fault in collector.faults):
+            # The set is as it was; it is the source that moved on, and nothing in the set's files is wrong.
+            raise CouldNot(
+                faults.message, reason=ABSENT, remedy="Judge what took its place, or pin the source."
+            )
+        raise faults
+    return dataset
+
+
+def _moves(definition: Definition) -> bool:
+    sources = definition.corpus.source if definition.corpus else ()
+    return any(
+        source.type == "dir" or (source.type == "git" and source.branch is not None) for source in sources
+    )
+
+
+_SIDE_FILES = {"timeline": "timeline.jsonl", "links": "links.jsonl", "concepts": "concepts.json"}
+
+
+def _side(path: Path) -> str:
+    return digest_file(path) if os.path.isfile(path) else "none"
+
+
+def _plain_name(folder: Path) -> str:
+    name = "".join(
+        c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in folder.resolve().name.lower()
+    )
+    return name.lstrip("._-") or "dataset"
+
+
+@dataclass(slots=True)
+class _Documents:
+    lines: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, bytes] = field(default_factory=dict)
+    attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _Documents:
+    found = _Documents()
+    fault = collector.at(path)
+    wanted = ("scopes", *keys)
+    for line, document in CorpusFile(path).numbered(fault):
+        first = found.lines.setdefault(document.id, line)
+        if first != line:
+            fault(line, f"_id {document.id!r} again (first at line {first})")
+            continue
+        found.digests[document.id] = document_digest(document)
+        kept = {key: document.metadata[key] for key in wanted if key in document.metadata}
+        if kept:
+            found.attributes[document.id] = kept
+    if not found.lines and not collector.faults:
+        fault(1, "holds no document")
+    return found
+
+
+_QUERY_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "category": (lambda v: isinstance(v, str) and bool(v), "a text"),
+    "source": (lambda v: isinstance(v, str) and bool(v), "a text"),
+    "kind": (lambda v: isinstance(v, str) and bool(v), "a text"),
+    "scope": (lambda v: isinstance(v, str) and bool(v), "one name"),
+    "exclude": (
+        lambda v: isinstance(v, list) and all(isinstance(i, str) for i in v),
+        "a list of document ids",
+    ),
+    "must_pass": (lambda v: isinstance(v, bool), "true or false"),
+    "unanswerable": (lambda v: isinstance(v, bool), "true or false"),
+}
+
+
+def _read_queries(
+    path: Path, timeline: Timeline | None, collector: _Collector
+) -> tuple[list[Query], dict[str, int]]:
+    queries: list[Query] = []
+    lines: dict[str, int] = {}
+    fault = collector.at(path)
+    for number, value in read_json_lines(path, fault):
+        problem = lacking("_id", value) if "_id" not in value else id_fault(value["_id"])
+        text, metadata = value.get("text"), value.get("metadata")
+        metadata = {} if metadata is None else metadata
+        if problem is None and not isinstance(text, str):
+            problem = lacking("text", value) if text is None else f"text {text!r} is not a text"
+        if problem is None and not isinstance(metadata, dict):
+            problem = f"metadata {metadata!r} is not a table"
+        if problem is not None or not isinstance(text, str):
+            fault(number, problem or "has no 'text'")
+            continue
+        name = value["_id"]
+        if name in lines:
+            fault(number, f"_id {name!r} again (first at line {lines[name]})")
+            continue
+        lines[name] = number
+        for key, (fits, form) in _QUERY_TYPES.items():
+            if key in metadata and not fits(metadata[key]):
+                fault(number, f"metadata.{key} {metadata[key]!r} should be {form}")
+                metadata = {k: v for k, v in metadata.items() if k != key}
+        if "time" in metadata:
+            wrong = time_fault(metadata["time"], timeline.last if timeline else 0)
+            if wrong:
+                fault(number, f"metadata.{wrong}")
+                metadata = {k: v for k, v in metadata.items() if k != "time"}
+        queries.append(Query(name, text, metadata))
+    return queries, lines
+
+
+def _only_split(folder: Path) -> str:
+    splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+    if not splits:
+        raise Misuse(
+            f"{folder / 'qrels'}: holds no judgements; expected qrels/test.tsv", reason="dataset-missing"
+        )
+    return splits[0] if len(splits) == 1 else "test"
+
+
+HEADER = ("query-id", "corpus-id", "score")
+
+
+def _read_qrels(
+    path: Path, collector: _Collector
+) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int]]:
+    splits = sorted(p.stem for p in path.parent.glob("*.tsv"))
+    if not os.path.isfile(path):
+        raise Misuse(
+            f"{path}: no such split{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})",
+            reason="split-unknown",
+        )
+    judgements: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, str], int] = {}
+    fault = collector.at(path)
+    header_seen = False
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise CouldNot(
+            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
+        ) from error
+    if raw.startswith(BOM):
+        fault(1, BOM_FAULT)
+        raw = raw[len(BOM) :]
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            fields = line.decode("utf-8").rstrip("\r").split("\t")
+        except UnicodeDecodeError as error:
+            fault(number, f"not UTF-8: byte {line[error.start]:#04x} at column {error.start + 1}")
+            continue
+        if not header_seen:
+            header_seen = True
+            if tuple(fields) == HEADER:
+                continue
+            fault(number, f"expected the header {chr(9).join(HEADER)!r}")
+            if len(fields) != 3 or not _is_grade(fields[2]):
+                continue
+        if len(fields) != 3:
+            fault(
+                number,
+                f"expected 3 fields with tabs between (query-id, corpus-id, score), found {len(fields)}",
+            )
+            continue
+        query, document, grade = fields
+        if not _is_grade(grade):
+            fault(number, f"grade {grade!r} should be a whole number of at least 0")
+            continue
+        first = places.setdefault((query, document), number)
+        if first != number:
+            fault(number, f"judges {document!r} for {query!r} again (first at line {first})")
+            continue
+        judgements.setdefault(query, {})[document] = int(grade)
+    if not header_seen:
+        fault(1, f"is empty; expected the header {chr(9).join(HEADER)!r} and judgements")
+    return judgements, places
+
+
+def _is_grade(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9
+
+
+def _judged_elsewhere(folder: Path, split: str) -> set[str]:
+    """Query ids that other splits judge: BEIR keeps the queries of all splits in one file."""
+    found: set[str] = set()
+    for path in (folder / "qrels").glob("*.tsv"):
+        if path.stem != split and os.path.isfile(path):
+            found |= {line.split("\t", 1)[0] for line in path.read_text("utf-8", "replace").splitlines()[1:]}
+    return found
+
+
+def _check_judgements(
+    dataset: Dataset,
+    path: Path,
+    places: Mapping[tuple[str, str], int],
+    query_lines: Mapping[str, int],
+    plain: bool,
+    collector: _Collector,
+) -> None:
+    fault = collector.at(path)
+    by_id = {query.id: query for query in dataset.queries}
+    scopes = {scope for attributes in dataset.attributes.values() for scope in attributes.get("scopes", ())}
+    known = {None, *scopes}  # a scope that no document has is a fault of its own, told once
+    for (query_id, document), line in places.items():
+        query = by_id.get(query_id)
+        if query is None:
+            fault(line, f"judges for query {query_id!r}, which is not in queries.jsonl")
+        if document not in dataset.ids:
+            collector.add(path, line, f"judges document {document!r}, which is not in the corpus", ABSENT)
+        elif query is not None and dataset.judgements[query_id][document] > 0:
+            if document in query.exclude:
+                fault(line, f"judges {document!r} relevant to {query_id!r}, which excludes it")
+            elif query.metadata.get("scope") in known and not dataset.visible(document, query, None):
+                fault(
+                    line, f"judges {document!r} relevant to {query_id!r}, which is outside its scope or time"
+                )
+    fault = collector.at(dataset.folder / "queries.jsonl")
+    for query in dataset.queries:
+        line = query_lines[query.id]
+        unanswerable = query.metadata.get("unanswerable", False)
+        if query.id not in dataset.unscorable and unanswerable:
+            fault(
+                line,
+                f"query {query.id!r} is marked unanswerable and has a positive judgement; drop one of them",
+            )
+        if query.id in dataset.unscorable and not unanswerable and not plain:
+            fault(line, f"query {query.id!r} has no positive judgement; judge it, or mark it unanswerable")
+        for document in query.exclude:
+            if document not in dataset.ids:
+                # A moving source that loses such a document loses what the set was made on, like a judged one.
+                told = f"query {query.id!r} excludes {document!r}, which is not in the corpus"
+                collector.add(dataset.folder / "queries.jsonl", line, told, ABSENT)
+        scope = query.metadata.get("scope")
+        if scope is not None and scope not in scopes:
+            fault(
+                line,
+                f"query {query.id!r} asks in scope {scope!r}, which no document has{did_you_mean(scope, scopes)}",
+            )
