@@ -24,11 +24,11 @@ from eval_core.reports.waivers import Waivers
 from eval_core.scoring.models import Score
 from eval_core.sets.definition import Definition
 from eval_core.sets.limits import Limits, Saturation
-from eval_gate.guard import GuardVerdict
-from eval_gate.odds_models import Power, Unchanged
+from eval_gate.floors.proposal import BaselineProposal, Proposal
+from eval_gate.guard.judge import GuardVerdict
 from eval_gate.policy import Budgets, Floors
+from eval_gate.power.models import Power, Unchanged
 from eval_gate.promotion.models import Promotion, PromotionRecord, Rules
-from eval_gate.proposal import BaselineProposal, Proposal
 from eval_gate.selftest.models import SelfTest
 from eval_gate.verdict import Verdict
 

@@ -211,7 +211,7 @@ class Space:
 
     def cite(self, change: Callable[[Any], object]) -> None:
         """Change the report that is the baseline, and make the floors, its copy and the baseline agree again."""
-        from eval_gate.floor import evidence
+        from eval_gate.floors.propose import evidence
         from eval_gate.policy import derive_floor
 
         (copy,) = [path for path in self.copies() if path.read_bytes() == self.baseline.read_bytes()]

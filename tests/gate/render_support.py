@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from eval_gate.judge import judge
+from eval_gate.check.judge import judge
 from eval_gate.verdict import (
     ArmVerdict,
     BarChange,

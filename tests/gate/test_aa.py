@@ -17,9 +17,9 @@ import pytest
 from scipy import stats
 
 from eval_core.reports.report import read_report
-from eval_gate.odds import of_report
-from eval_gate.odds_models import Unchanged
 from eval_gate.policy import read_budgets, read_floors
+from eval_gate.power.models import Unchanged
+from eval_gate.power.odds import of_report
 
 if TYPE_CHECKING:
     from conftest import Done, Space

@@ -337,7 +337,7 @@ def test_7_a_retriever_that_finds_nothing_gets_no_floors(bare: Space) -> None:
     """S5: baselined as it is, it would be green for ever."""
     from eval_core.errors import Refused
     from eval_core.reports.report import read_report
-    from eval_gate.floor import derive
+    from eval_gate.floors.propose import derive
 
     for _ in range(2):
         assert bare.measure(dict.fromkeys(f"q{n:02}" for n in range(1, 28))).code == 0
@@ -370,7 +370,7 @@ def test_19_a_crash_of_the_gate_is_neither_breach_nor_pass(
         raise ZeroDivisionError("oops")
 
     assert space.gate("check", "--format", form).code == 0
-    monkeypatch.setattr("eval_gate.grading.drops", broken)
+    monkeypatch.setattr("eval_gate.check.grading.drops", broken)
     done = space.gate("check", "--format", form)
     assert (done.code, done.out) == (3, "")
     assert "internal error, ZeroDivisionError: oops" in done.err

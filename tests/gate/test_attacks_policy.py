@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("passes")
 def test_a_floor_is_compared_unrounded(space: Space, above: float, passes: bool) -> None:
     """K2's trap: a value is held against the floor as it is, with room for the last bits alone."""
     from eval_core.reports.report import read_report
-    from eval_gate.judge import judge_arm
+    from eval_gate.check.judge import judge_arm
     from eval_gate.policy import Budget, Floor, read_floors
 
     report = read_report(space.report)
@@ -124,7 +124,7 @@ def test_any_of_the_cited_runs_may_be_the_baseline(space: Space) -> None:
 def test_a_baseline_that_was_never_read_is_a_missing_one(space: Space) -> None:
     """A4: whoever calls the judgement without one is refused, as the script would."""
     from eval_core.reports.report import read_report
-    from eval_gate.judge import judge, judge_arm
+    from eval_gate.check.judge import judge, judge_arm
     from eval_gate.policy import Budget, read_floors
 
     report = read_report(space.report)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eval_core.reports.keys import TASK_PARTS
-from eval_gate.bar import changes
+from eval_gate.floors.difference import changes
 from eval_gate.policy import ArmFloors, Budget, Budgets, CategoryFloors, Floor, Floors
 
 if TYPE_CHECKING:

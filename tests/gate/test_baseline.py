@@ -217,7 +217,7 @@ def test_a_budget_sets_the_drop_of_the_measures_that_it_names(
 )
 def test_a_drop_is_compared_unrounded(before: float, after: float, falls: bool) -> None:
     """A4: 2.0 points are 2.0 points up to the last bits of a double, and no more."""
-    from eval_gate.grading import drops as _drops
+    from eval_gate.check.grading import drops as _drops
     from eval_gate.policy import Budget
 
     class Stub:

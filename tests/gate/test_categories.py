@@ -430,7 +430,7 @@ def test_a_measure_that_came_or_went_fails_where_all_are_held(
 def test_a_category_that_came_or_went_fails_where_all_are_held(split: Space, less: str) -> None:
     """M2: a category on one side alone is refused, whichever side it is."""
     from eval_core.reports.report import read_report
-    from eval_gate.grading import drops_everywhere
+    from eval_gate.check.grading import drops_everywhere
     from eval_gate.policy import Budget
 
     whole = read_report(split.report)

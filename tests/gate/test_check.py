@@ -18,7 +18,7 @@ def test_a_program_that_fails_neither_passes_nor_breaches(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("eval_gate.judge.judge", broken)
+    monkeypatch.setattr("eval_gate.check.judge.judge", broken)
     done = space.check()
     assert (done.code, done.out) == (3, "")
     assert "internal error, ZeroDivisionError: oops" in done.err

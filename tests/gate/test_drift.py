@@ -196,7 +196,7 @@ def test_evidence_that_is_named_and_too_far_is_told_by_its_count(vault: Space) -
 def test_a_band_is_at_least_one_document_wide(
     documents: int, share: float, expected: tuple[int, int]
 ) -> None:
-    from eval_gate.floor import band
+    from eval_gate.floors.propose import band
 
     assert band(documents, share) == expected
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_core.reports.keys import TASK_PARTS
+from eval_gate.check.plain import read_plain
+from eval_gate.floors.text import plain, rounded_down
 from eval_gate.policy import ArmFloors, Evidence, Floor, derive_floor, lowest, misses
-from eval_gate.policy_text import plain, rounded_down
-from eval_gate.unbound import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path

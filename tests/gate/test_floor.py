@@ -150,7 +150,7 @@ def test_no_run_and_a_run_that_scored_nothing_are_no_evidence(space: Space) -> N
     """S5: also where no script stands before it."""
     from eval_core.errors import Refused
     from eval_core.reports.report import read_report
-    from eval_gate.floor import derive, unfit
+    from eval_gate.floors.propose import derive, unfit
 
     with pytest.raises(Refused, match="no run has been measured") as refused:
         derive("notes", [])
@@ -218,8 +218,8 @@ def test_a_floor_that_a_random_ranking_reaches_is_refused(bare: Space, hits: int
 def test_a_plain_floor_that_rounds_down_to_nothing_is_refused() -> None:
     from eval_core.errors import Refused
     from eval_core.reports.keys import TASK_PARTS
+    from eval_gate.floors.text import plain
     from eval_gate.policy import ArmFloors, Floor
-    from eval_gate.policy_text import plain
 
     task: dict[str, Any] = dict.fromkeys(TASK_PARTS, "none")
     for allowed, rounds_to_nothing in ((297, False), (298, True)):  # 3 / 300 = 0.01, 2 / 300 = 0.006…

@@ -20,7 +20,7 @@ import pytest
 from eval_core.errors import CouldNot
 from eval_core.reports import provenance
 from eval_core.reports.report import read_report
-from eval_gate.together import write_all
+from eval_gate.floors.write import write_all
 
 if TYPE_CHECKING:
     from conftest import Space
@@ -114,7 +114,7 @@ def test_what_says_so_already_is_not_touched(tmp_path: Path, monkeypatch: pytest
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
-from eval_gate.together import write_all
+from eval_gate.floors.write import write_all
 replace = os.replace
 def interrupted(source, target):
     os.kill(os.getpid(), signal.SIGINT)
@@ -245,7 +245,7 @@ def test_a_first_bar_that_is_cut_off_for_good_is_refused(
     if verb[0] == "baseline":
         assert two.gate("floor", "--write").code == 0
     files: dict[Path, bytes] = {}
-    monkeypatch.setattr("eval_gate.together.write_all", files.update)
+    monkeypatch.setattr("eval_gate.floors.write.write_all", files.update)
     assert two.gate(*verb).code == 0
     found = []
     for count in range(len(files) + 1):
@@ -265,7 +265,7 @@ def test_floors_that_are_moved_and_cut_off_leave_the_old_bar(
     """K5: copies that no floors cite change no verdict."""
     assert space.measure().code == 0
     files: dict[Path, bytes] = {}
-    monkeypatch.setattr("eval_gate.together.write_all", files.update)
+    monkeypatch.setattr("eval_gate.floors.write.write_all", files.update)
     assert space.gate("floor", "--write").code == 0
     before = space.check().verdict
     for name, content in list(files.items())[:-1]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from eval_core.errors import Refused
 from eval_core.reports.report import parse_report
-from eval_gate.bar import changes
+from eval_gate.floors.difference import changes
 from eval_gate.policy import Budgets, read_floors
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from eval_core.scoring.statistics import binomial_above, flip_rate_upper
-from eval_gate.chance import reached
+from eval_gate.floors.chance import reached
 from eval_gate.policy import LATENCY_SAMPLES, Floor, derived_margin
 
 if TYPE_CHECKING:

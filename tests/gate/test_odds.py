@@ -19,12 +19,12 @@ from scipy import stats
 from eval_core.reports.keys import TASK_PARTS
 from eval_core.reports.report import Report, read_report, summarise
 from eval_core.scoring import metrics
-from eval_gate.floor import Wish, derive
-from eval_gate.judge import judge_arm
-from eval_gate.odds import Odds, detectable, fails, line, odds, of_report, pmf
-from eval_gate.odds_models import rules
+from eval_gate.check.judge import judge_arm
+from eval_gate.floors.propose import Wish, derive
 from eval_gate.policy import ArmFloors, Budget, CategoryFloors, Floor, percent
 from eval_gate.policy import derived_margin as margin
+from eval_gate.power.models import rules
+from eval_gate.power.odds import Odds, detectable, fails, line, odds, of_report, pmf
 
 if TYPE_CHECKING:
     from conftest import Space

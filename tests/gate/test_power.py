@@ -16,9 +16,9 @@ from scipy import stats
 
 from eval_core.reports.report import read_report
 from eval_core.scoring import metrics
-from eval_gate.odds import line, of_report
-from eval_gate.odds_models import Power, expected
 from eval_gate.policy import FLOORS, Budget, read_floors
+from eval_gate.power.models import Power, expected
+from eval_gate.power.odds import line, of_report
 
 if TYPE_CHECKING:
     from conftest import Done, Space

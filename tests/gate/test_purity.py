@@ -141,14 +141,15 @@ OURS = {
     "eval_core.scoring.memory",
     "eval_core.scoring.metrics",
     "eval_gate",
-    "eval_gate.changes",
+    "eval_gate.check",
+    "eval_gate.check.changes",
+    "eval_gate.check.eligibility",
+    "eval_gate.check.evidence",
+    "eval_gate.check.grading",
+    "eval_gate.check.judge",
+    "eval_gate.check.origin",
     "eval_gate.cli",
     "eval_gate.cli.check",
-    "eval_gate.comparable",
-    "eval_gate.evidence",
-    "eval_gate.grading",
-    "eval_gate.judge",
-    "eval_gate.origin",
     "eval_gate.policy",
     "eval_gate.promotion",
     "eval_gate.promotion.state",
@@ -191,9 +192,13 @@ def test_statistics_are_loaded_where_there_is_a_loss_to_weigh(space: Space, stat
     _, output, loaded = sealed(space, "check")
     assert state == "pass" or state.upper() in output
     assert ("eval_core.scoring.statistics" in loaded) is (state == "fail")
-    assert loaded & {"eval_gate.chance", "eval_gate.odds", "eval_gate.floor", "eval_gate.bar", "random"} <= {
-        "random"
-    }
+    assert loaded & {
+        "eval_gate.floors.chance",
+        "eval_gate.power.odds",
+        "eval_gate.floors.propose",
+        "eval_gate.floors.difference",
+        "random",
+    } <= {"random"}
 
 
 @pytest.mark.parametrize("required", [False, True])
@@ -203,7 +208,7 @@ def test_the_commit_checked_out_is_read_without_git(space: Space, required: bool
     assert space.measure().code == 0
     done, output, loaded = sealed(space, "check", *(["--require", "head"] if required else []))
     assert done == 0, output
-    assert ("eval_gate.head" in loaded) is required
+    assert ("eval_gate.check.head" in loaded) is required
 
 
 def test_a_target_is_the_one_thing_that_starts_a_process(space: Space) -> None:

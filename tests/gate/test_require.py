@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eval_gate.head import head
+from eval_gate.check.head import head
 
 if TYPE_CHECKING:
     from conftest import Done, Space

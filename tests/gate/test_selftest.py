@@ -176,7 +176,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     tried = [attack for attack in catalogue.attacks() if attack.name in names]
     monkeypatch.setattr(selftest, "attacks", lambda: iter(tried))
     chosen = tuple(one for one in real.REAL if one.name in names)
-    monkeypatch.setattr("eval_gate.selftest.measured.REAL", chosen)
+    monkeypatch.setattr("eval_gate.selftest.measuring.REAL", chosen)
 
 
 def test_the_memory_set_is_attacked_for_real(
@@ -211,13 +211,13 @@ def test_the_memory_set_is_attacked_for_real(
 
 def ignoring(*parts: str) -> Callable[[pytest.MonkeyPatch], None]:
     """A gate that does not look at some parts of the task."""
-    from eval_gate import comparable
+    from eval_gate.check import eligibility
 
-    true = comparable._task_differences
+    true = eligibility._task_differences
 
     def change(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            comparable, "_task_differences", lambda *words: [d for d in true(*words) if d.part not in parts]
+            eligibility, "_task_differences", lambda *words: [d for d in true(*words) if d.part not in parts]
         )
 
     return change
@@ -233,7 +233,7 @@ def without(place: str, result: object = ()) -> Callable[[pytest.MonkeyPatch], N
 
 
 def always_passing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from eval_gate import grading
+    from eval_gate.check import grading
 
     true = grading.graded
     monkeypatch.setattr(
@@ -259,11 +259,11 @@ def always_passing(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (without("eval_core.reports.report.check_summary"), ["the summary edited"]),
         (
-            without("eval_gate.comparable.asked_for"),
+            without("eval_gate.check.eligibility.asked_for"),
             ["a copy of the baseline in its place", "a copy of the evidence in its place"],
         ),
         (
-            without("eval_gate.comparable.healthy"),
+            without("eval_gate.check.eligibility.healthy"),
             [
                 "resumed after an interruption",
                 "an index taken from a cache",
@@ -271,7 +271,10 @@ def always_passing(monkeypatch: pytest.MonkeyPatch) -> None:
                 "the queries that fail are not asked",
             ],
         ),
-        (without("eval_gate.evidence.uncited"), ["evidence misquoted, floors to match", "evidence edited"]),
+        (
+            without("eval_gate.check.evidence.uncited"),
+            ["evidence misquoted, floors to match", "evidence edited"],
+        ),
         (
             without("eval_gate.policy._floor_faults"),
             ["one floor is deleted", "a measure is misspelt", "a floor is lowered by hand", "a floor of 0"],
@@ -344,7 +347,7 @@ def test_a_gate_that_fails_itself_is_neither_a_pass_nor_a_catch(
     def fails(*words: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("eval_gate.judge.judge_arm", fails)
+    monkeypatch.setattr("eval_gate.check.judge.judge_arm", fails)
     code, value = finding(space, "--quick")
     assert (code, value["verdict"], value["control"][0]["code"]) == (3, "could-not", "internal-error")
 
@@ -356,7 +359,7 @@ def test_an_interruption_is_no_finding(space: Space, monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     only(monkeypatch, "the report is empty")
-    monkeypatch.setattr("eval_gate.judge.judge_arm", interrupted)
+    monkeypatch.setattr("eval_gate.check.judge.judge_arm", interrupted)
     done = run(space, "--quick")
     assert (done.code, done.out, "interrupted" in done.err) == (3, "", True)
 

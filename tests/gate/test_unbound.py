@@ -167,7 +167,7 @@ def test_floors_may_be_of_one_query_and_of_very_many(plain: Space, n: int) -> No
 def test_a_plain_table_of_no_arm_is_a_fault(plain: Space) -> None:
     """S5: also where no script stands before the reader."""
     from eval_core.errors import Faults
-    from eval_gate.unbound import read_plain
+    from eval_gate.check.plain import read_plain
 
     path = plain.root / "empty.toml"
     path.write_text("")

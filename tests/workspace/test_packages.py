@@ -109,7 +109,7 @@ def test_imports_run_one_way(path: Path) -> None:
         ("from eval_gate import policy", "eval_core", ["eval_gate"]),
         ("import json, eval_backends.bm25", "eval_gate", ["eval_backends"]),
         ("def f() -> None:\n    import eval_tier", "eval_gate", ["eval_tier"]),
-        ("if TYPE_CHECKING:\n    from eval_gate.judge import Verdict", "eval_tier", ["eval_gate"]),
+        ("if TYPE_CHECKING:\n    from eval_gate.check.judge import Verdict", "eval_tier", ["eval_gate"]),
         ("import_module('eval_backends.bm25')", "eval_core", ["eval_backends"]),
         ("importlib.import_module('eval_gate')", "eval_core", ["eval_gate"]),
         ("VERBS = {'list': 'eval_backends.cli:list_'}", "eval_core", ["eval_backends"]),

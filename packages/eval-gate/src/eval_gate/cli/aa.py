@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from eval_core.config import Workspace
     from eval_core.reports.report import Report
-    from eval_gate.odds_models import Flipped, JudgedRun, MeasureFlips, PresentPolicy, Unchanged
     from eval_gate.policy import ArmFloors, Budget
+    from eval_gate.power.models import Flipped, JudgedRun, MeasureFlips, PresentPolicy, Unchanged
 
 _EPILOG = """\b
 Examples:
@@ -133,7 +133,7 @@ def _joined(
     arm: str, reports: Sequence[Report], held: tuple[ArmFloors, Budget] | None, policy: Path
 ) -> Unchanged:
     from eval_core.errors import CouldNot
-    from eval_gate.odds_models import Unchanged
+    from eval_gate.power.models import Unchanged
 
     first = reports[0]
     tables = [{row.id: row.metrics for row in report.rows if row.outcome == "scored"} for report in reports]
@@ -173,9 +173,9 @@ def _flips(
     """Queries whose value is not what it was in the run before."""
     from eval_core.scoring import metrics
     from eval_core.scoring.statistics import flip_rate_upper
-    from eval_gate.floor import flips
-    from eval_gate.odds_models import MeasureFlips
+    from eval_gate.floors.propose import flips
     from eval_gate.policy import derived_margin
+    from eval_gate.power.models import MeasureFlips
 
     moved = flips([{query: table[query] for query in queries} for table in tables], name)
     trials = len(queries) * (len(tables) - 1)
@@ -199,8 +199,8 @@ def _flipped(
     texts: Mapping[str, str],
 ) -> list[Flipped]:
     """Every query that flipped, by the headline where that did, else by the first measure that did."""
-    from eval_gate.odds_models import Flipped
     from eval_gate.policy import TOLERANCE
+    from eval_gate.power.models import Flipped
 
     names = dict.fromkeys((headline, *(one.measure for one in measures)))
     found = []
@@ -214,9 +214,9 @@ def _flipped(
 
 
 def _judged(report: Report, arm: str, held: tuple[ArmFloors, Budget] | None, policy: Path) -> JudgedRun:
-    from eval_gate.evidence import read_baseline
-    from eval_gate.judge import judge_arm
-    from eval_gate.odds_models import JudgedRun
+    from eval_gate.check.evidence import read_baseline
+    from eval_gate.check.judge import judge_arm
+    from eval_gate.power.models import JudgedRun
 
     if held is None:
         return JudgedRun(run_id=report.run_id, verdict=None)
@@ -236,9 +236,9 @@ def _present(
     judged: Sequence[JudgedRun],
     held: tuple[ArmFloors, Budget] | None,
 ) -> PresentPolicy | None:
-    from eval_gate.odds import of_report
-    from eval_gate.odds_models import PresentPolicy, false_alarms
     from eval_gate.policy import DEFAULT_MAX_DROP
+    from eval_gate.power.models import PresentPolicy, false_alarms
+    from eval_gate.power.odds import of_report
 
     if held is None:
         return None

@@ -38,10 +38,10 @@ def baseline(
     """Take the present reports as the baseline of arms that have floors. A new baseline is an explicit commit."""
     from eval_core.errors import Misuse, did_you_mean
     from eval_core.reports.report import read_report
-    from eval_gate.baseline import change, check, cited, not_worse
+    from eval_gate.floors.baseline import change, check, cited, not_worse
+    from eval_gate.floors.proposal import BaselineProposal
+    from eval_gate.floors.text import budgets_text, present
     from eval_gate.policy import BASELINES, BUDGETS, FLOORS, read_budgets, read_floors
-    from eval_gate.policy_text import budgets_text, present
-    from eval_gate.proposal import BaselineProposal
 
     floors = read_floors(policy / FLOORS)
     if (policy / BUDGETS).exists():
@@ -70,7 +70,7 @@ def baseline(
     before = present(policy / BUDGETS)
     after = budgets_text(before, {} if p95_ms is None else dict.fromkeys(names, p95_ms))
     if write:
-        from eval_gate.together import with_sidecar, write_all
+        from eval_gate.floors.write import with_sidecar, write_all
 
         # The budgets first: an arm with its new baseline and not yet its budget would pass without one.
         files = {policy / BUDGETS: after.encode()} if after != before else {}

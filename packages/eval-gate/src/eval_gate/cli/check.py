@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_gate.comparable import Read
-    from eval_gate.origin import Origin, Origins
+    from eval_gate.check.eligibility import Read
+    from eval_gate.check.origin import Origin, Origins
     from eval_gate.verdict import ArmVerdict, Verdict
 
 _EPILOG = """\b
@@ -182,10 +182,10 @@ def _bound(
     own: bool,
 ) -> Verdict:
     from eval_core.console import utf8
-    from eval_gate.comparable import Asked
-    from eval_gate.evidence import measured, read_baseline, uncited
-    from eval_gate.judge import judge, judge_arm
-    from eval_gate.origin import Origins
+    from eval_gate.check.eligibility import Asked
+    from eval_gate.check.evidence import measured, read_baseline, uncited
+    from eval_gate.check.judge import judge, judge_arm
+    from eval_gate.check.origin import Origins
     from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, Budget, read_budgets, read_floors
     from eval_gate.promotion.state import mixed
 
@@ -195,7 +195,7 @@ def _bound(
     require = frozenset((*floors.require, *required))
     head = None
     if "head" in require:
-        from eval_gate.head import head as checked_out
+        from eval_gate.check.head import head as checked_out
 
         head = checked_out(Path())
     asked = Asked(require, head, frozenset(places))
@@ -225,7 +225,7 @@ def _bound(
     verdict = judge(map(arm, names), tuple(sorted(map(utf8, others))), tuple(orphans), asked, parts)
     if target is None:
         return verdict
-    from eval_gate.bar import against
+    from eval_gate.floors.difference import against
 
     return verdict.model_copy(
         update={"target": target, "bar": against(policy, target, floors, budgets, config)}
@@ -235,7 +235,7 @@ def _bound(
 def _read(path: Path, arm: str, origins: Origins) -> tuple[Read, Origin]:
     from eval_core.errors import Refused
     from eval_core.reports.report import parse_report, report_bytes
-    from eval_gate.origin import Origin
+    from eval_gate.check.origin import Origin
 
     try:
         raw = report_bytes(path)
@@ -268,7 +268,7 @@ def _unbound(
     path: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, allowed: bool
 ) -> Verdict:
     from eval_core.errors import Misuse
-    from eval_gate.unbound import judge_plain, read_plain
+    from eval_gate.check.plain import judge_plain, read_plain
     from eval_gate.verdict import Verdict, Word
 
     if not allowed:

@@ -98,8 +98,9 @@ def floor(
     """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
     from eval_core.errors import EvalError, did_you_mean
     from eval_core.scoring import metrics
-    from eval_gate.evidence import measured
-    from eval_gate.floor import Wish, derive
+    from eval_gate.check.evidence import measured
+    from eval_gate.floors.propose import Wish, derive
+    from eval_gate.floors.text import floors_text, plain, present
     from eval_gate.policy import (
         BASELINES,
         BUDGETS,
@@ -112,7 +113,6 @@ def floor(
         read_budgets,
         read_floors,
     )
-    from eval_gate.policy_text import floors_text, plain, present
     from eval_gate.reasons import unless_deleted
 
     if form == "plain" and write:
@@ -175,7 +175,7 @@ def floor(
     if write:
         _write(policy, path, after, made, runs)
     if output_format == "json":
-        from eval_gate.proposal import proposal
+        from eval_gate.floors.proposal import proposal
 
         click.echo(proposal(path, made, written=write).model_dump_json(by_alias=True, indent=1))
     else:
@@ -243,7 +243,7 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
     """The runs to stand on: those named, else the newest and every run of the history that can stand beside it."""
     from eval_core.errors import Refused
     from eval_core.reports.report import read_report
-    from eval_gate.floor import unfit, unlike
+    from eval_gate.floors.propose import unfit, unlike
 
     if evidence:
         return [read_report(path, arm) for path in evidence]
@@ -270,7 +270,7 @@ def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | No
 def _newest(arm: str, reports: Path) -> Report:
     from eval_core.errors import Refused, did_you_mean
     from eval_core.reports.report import read_report
-    from eval_gate.evidence import measured
+    from eval_gate.check.evidence import measured
 
     path = reports / f"{arm}.json"
     if not path.exists():
@@ -287,9 +287,9 @@ def _write(
     policy: Path, path: Path, text: str, made: Iterable[str], runs: Mapping[str, list[Report]]
 ) -> None:
     from eval_core.reports.report import dump
+    from eval_gate.floors.text import budgets_text
+    from eval_gate.floors.write import write_all
     from eval_gate.policy import BUDGETS, EVIDENCE
-    from eval_gate.policy_text import budgets_text
-    from eval_gate.together import write_all
 
     # The floors last: copies that no floors cite leave the old bar, or are refused where there was none.
     files = {

@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     from eval_core.errors import Fault
     from eval_core.reconstruct.tree import Tree
-    from eval_gate.guard import Finding, GuardVerdict
-    from eval_gate.guard_inputs import Judged
+    from eval_gate.guard.inputs import Judged
+    from eval_gate.guard.judge import Finding, GuardVerdict
 
 _EPILOG = """\b
 Examples:
@@ -63,7 +63,7 @@ def guard(paths: tuple[Path, ...], repo: Path, revision: str, root: str, config:
     PATH is a manifest file or the folder of a set.
     """
     from eval_core.reconstruct.tree import opened
-    from eval_gate.guard import judge
+    from eval_gate.guard.judge import judge
 
     if not revision.strip():
         raise click.UsageError("--commit is empty; name a commit, a branch or a tag")
@@ -104,7 +104,7 @@ def _root(root: str) -> str:
 def _judged(places: list[Path], tree: Tree, root: bytes) -> list[Judged]:
     """Read all inputs; the faults of all of them are told at once."""
     from eval_core.errors import Faults
-    from eval_gate.guard_inputs import read_judged
+    from eval_gate.guard.inputs import read_judged
 
     found = []
     faults: list[Fault] = []

@@ -12,7 +12,7 @@ from eval_gate.cli.types import SHARE
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_gate.odds_models import Chance, PolicyOdds, Power, Resolved, Rules, Target
+    from eval_gate.power.models import Chance, PolicyOdds, Power, Resolved, Rules, Target
 
 _EPILOG = """\b
 Examples:
@@ -63,8 +63,8 @@ def power(
     form: str,
 ) -> int:
     """Say what a set can resolve: the smallest change that counts, and the odds of its floors."""
-    from eval_gate.odds import FLIP_RATE
-    from eval_gate.odds_models import Power, resolved, rules
+    from eval_gate.power.models import Power, resolved, rules
+    from eval_gate.power.odds import FLIP_RATE
 
     if hits is not None and (number is None or hits > number):
         raise click.UsageError(f"--hits {hits} goes with --n, and is at most as many")
@@ -125,8 +125,8 @@ def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_ra
     from eval_core.scoring import metrics
     from eval_core.sets.dataset import load
     from eval_core.sets.definition import read_definition
-    from eval_gate.odds import FLIP_RATE
-    from eval_gate.odds_models import Chance, Target, expected, resolved
+    from eval_gate.power.models import Chance, Target, expected, resolved
+    from eval_gate.power.odds import FLIP_RATE
 
     arm = workspace.arms[name]
     folder = workspace.dataset_folder(arm)
@@ -173,10 +173,10 @@ def _target(workspace: Workspace, name: str, is_arm: bool, policy: Path, flip_ra
 def _policy_odds(arm: str, policy: Path, flip_rate: float | None) -> tuple[PolicyOdds | None, str | None]:
     """The odds of an arm's policy by its baseline, or why there are none."""
     from eval_core.errors import EvalError
-    from eval_gate.evidence import read_baseline
-    from eval_gate.odds import FLIP_RATE, line, of_report
-    from eval_gate.odds_models import PolicyOdds, at_drops
+    from eval_gate.check.evidence import read_baseline
     from eval_gate.policy import BUDGETS, DEFAULT_MAX_DROP, FLOORS, Budget, read_budgets, read_floors
+    from eval_gate.power.models import PolicyOdds, at_drops
+    from eval_gate.power.odds import FLIP_RATE, line, of_report
 
     path = policy / FLOORS
     if not path.exists():

@@ -92,7 +92,7 @@ def promote(
 ) -> int:
     """Hold CANDIDATE to the rule for taking INCUMBENT's place as the default; exit 1 unless all of it is proven."""
     from eval_core.errors import did_you_mean
-    from eval_gate.origin import Origins
+    from eval_gate.check.origin import Origins
     from eval_gate.policy import FLOORS, is_name, read_floors
     from eval_gate.promotion.change import Wanted, plan, write
     from eval_gate.promotion.evidence import gather, operator_only
@@ -201,7 +201,7 @@ def _not_default(
     dataset: str | None, workspace: Workspace | None, candidate: Arm, incumbent: Arm
 ) -> list[Reason]:
     """A promotion replaces what is the default now."""
-    from eval_gate.comparable import refusal
+    from eval_gate.check.eligibility import refusal
 
     now = workspace.default.get(dataset) if workspace and dataset else None
     if now in (None, incumbent.name):
@@ -215,8 +215,8 @@ def _not_default(
 def _baselined(incumbent: str, policy: Path, floors: Floors | None) -> str | Reason:
     """The words for an incumbent's floors and baseline, or why it has none."""
     from eval_core.errors import EvalError
-    from eval_gate.comparable import refusal
-    from eval_gate.evidence import read_baseline, uncited
+    from eval_gate.check.eligibility import refusal
+    from eval_gate.check.evidence import read_baseline, uncited
 
     held = floors.arms.get(incumbent) if floors else None
     if held is None:
@@ -241,7 +241,7 @@ def _refused(promotion: Promotion, error: Exception) -> Promotion:
     """What was proven, and why the change cannot be made all the same."""
     from eval_core.console import utf8
     from eval_core.errors import Refused
-    from eval_gate.comparable import refusal
+    from eval_gate.check.eligibility import refusal
 
     if not isinstance(error, Refused):
         raise error

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.report import Report, dump
-from eval_gate.grading import latency
+from eval_gate.check.grading import latency
+from eval_gate.floors.write import with_sidecar, write_all
 from eval_gate.policy import (
     BASELINES,
     BUDGETS,
@@ -26,7 +27,6 @@ from eval_gate.policy import (
 from eval_gate.promotion.models import FileChange, FloorRun, Promotion, PromotionRecord, Rule
 from eval_gate.promotion.state import RECORDS, next_number
 from eval_gate.reasons import says, unless_deleted
-from eval_gate.together import with_sidecar, write_all
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
@@ -80,9 +80,9 @@ def plan(
         Misuse: a file cannot be edited, or the reason says nothing.
     """
     from eval_core.reports import provenance
-    from eval_gate.baseline import check
-    from eval_gate.floor import derive
-    from eval_gate.policy_text import budgets_text, floors_text, present
+    from eval_gate.floors.baseline import check
+    from eval_gate.floors.propose import derive
+    from eval_gate.floors.text import budgets_text, floors_text, present
 
     name = found.candidate
     if wanted.reason is not None and not says(wanted.reason):
@@ -144,7 +144,7 @@ def plan(
 
 def _wish(stands: ArmFloors | None, reason: str | None) -> Any:
     """What `eval-gate floor` would ask by itself, but for tracking: a default gates."""
-    from eval_gate.floor import Wish
+    from eval_gate.floors.propose import Wish
 
     if stands is None:
         return Wish(margin=MARGIN, reason=reason)
@@ -247,5 +247,5 @@ def default_text(path: Path, dataset: str, arm: str) -> bytes:
 
 
 def write(files: Mapping[Path, bytes]) -> None:
-    """Write all files of a change or none, in order; see `together.write_all`."""
+    """Write all files of a change or none, in order; see `floors.write.write_all`."""
     write_all(files)

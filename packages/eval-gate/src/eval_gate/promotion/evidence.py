@@ -16,9 +16,9 @@ from eval_core.console import utf8
 from eval_core.errors import EvalError, Misuse, Refused
 from eval_core.files import refuse_special
 from eval_core.reports.report import Report, parse_report, read_report
-from eval_gate.comparable import refusal
-from eval_gate.floor import unfit, unlike
-from eval_gate.origin import Origins
+from eval_gate.check.eligibility import refusal
+from eval_gate.check.origin import Origins
+from eval_gate.floors.propose import unfit, unlike
 from eval_gate.promotion.models import Endpoint, EvidenceFacts
 from eval_gate.promotion.places import Artefact, Places
 from eval_gate.promotion.rules import Side, View

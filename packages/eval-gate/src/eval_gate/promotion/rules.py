@@ -13,8 +13,8 @@ from typing import Literal
 from eval_core.reports.keys import differences, nested_differences
 from eval_core.reports.report import Report
 from eval_core.scoring import metrics
-from eval_gate.changes import some
-from eval_gate.comparable import refusal
+from eval_gate.check.changes import some
+from eval_gate.check.eligibility import refusal
 from eval_gate.policy import TOLERANCE
 from eval_gate.promotion.models import CONTRACT, Condition, EvidenceFacts, Figures, Promotion, Rule, Tested
 from eval_gate.verdict import Reason

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eval_core.console import utf8
-from eval_gate.comparable import refusal
+from eval_gate.check.eligibility import refusal
 from eval_gate.policy import BASELINES, BUDGETS, FLOORS, Budgets, Floors
 from eval_gate.verdict import Reason
 

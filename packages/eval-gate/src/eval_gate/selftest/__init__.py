@@ -19,7 +19,7 @@ from eval_core.reports.report import read_report
 from eval_gate.policy import BUDGETS, FLOORS, TOLERANCE, Budget, lowest, read_budgets, read_floors
 from eval_gate.selftest.bench import CRASHED, Bench, Outcome, Untried, ask, make_bench
 from eval_gate.selftest.catalogue import Attack, attacks
-from eval_gate.selftest.measured import Measuring, processors
+from eval_gate.selftest.measuring import Measuring, processors
 from eval_gate.selftest.models import (
     KINDS,
     About,

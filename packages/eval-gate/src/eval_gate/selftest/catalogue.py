@@ -62,8 +62,8 @@ def new_label(row: ReportRow) -> str | None:
 
 def attacks() -> Iterator[Attack]:
     """Every attack that starts no process, in the order in which they are told."""
-    from eval_gate.selftest.asked import RANKINGS, SET
     from eval_gate.selftest.policy import POLICY
+    from eval_gate.selftest.queries import RANKINGS, SET
     from eval_gate.selftest.report import REPORT
 
     yield from (*REPORT, *POLICY, *SET, *RANKINGS)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from eval_core.errors import Refused
 from eval_core.reports.report import Report, dump, read_report
-from eval_gate.comparable import is_evidence
-from eval_gate.evidence import uncited
-from eval_gate.floor import evidence
-from eval_gate.grading import headline
-from eval_gate.judge import judge_arm
+from eval_gate.check.eligibility import is_evidence
+from eval_gate.check.evidence import uncited
+from eval_gate.check.grading import headline
+from eval_gate.check.judge import judge_arm
+from eval_gate.floors.proposal import BaselineChange
+from eval_gate.floors.propose import evidence
 from eval_gate.policy import EVIDENCE, TOLERANCE, ArmFloors, Budget
-from eval_gate.proposal import BaselineChange
 
 
 def check(report: Report, floors: ArmFloors, p95_ms: float | None) -> None:
@@ -63,7 +63,7 @@ def not_worse(report: Report, path: Path, floors: ArmFloors) -> None:
     Raises:
         Refused: of any measure, overall or in a category, it has less, and the floors hold no reason.
     """
-    from eval_gate.bar import means
+    from eval_gate.floors.difference import means
 
     if floors.reason or not path.is_file():
         return

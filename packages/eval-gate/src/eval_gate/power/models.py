@@ -11,8 +11,8 @@ from pydantic import Field
 from eval_core.models import Closed
 from eval_core.scoring.metrics import Measure
 from eval_core.scoring.statistics import ALPHA, binomial_above, mcnemar_loss, resolution
-from eval_gate.odds import FLIP_RATE, NOTHING, Odds, detectable, least, pmf
 from eval_gate.policy import CATEGORY_QUERIES, MARGIN, TOLERANCE, derived_margin
+from eval_gate.power.odds import FLIP_RATE, NOTHING, Odds, detectable, least, pmf
 from eval_gate.verdict import Word
 
 #: True drops that the rules are laid side by side at, in points, and the churn of unchanged code.

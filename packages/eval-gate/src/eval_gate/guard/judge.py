@@ -15,7 +15,7 @@ from eval_core.console import utf8
 from eval_core.models import Closed
 from eval_core.reconstruct.selection import shown
 from eval_core.reconstruct.tree import Found, Kind, Tree
-from eval_gate.guard_inputs import Form, Judged
+from eval_gate.guard.inputs import Form, Judged
 
 Code = Literal["guard-vacuous", "ground-truth-missing", "ground-truth-not-a-file"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from eval_core.reports.report import Report, ReportRow, Slice
 from eval_core.scoring import metrics
-from eval_gate.changes import some
-from eval_gate.comparable import BAR, CUTOFF, refusal
+from eval_gate.check.changes import some
+from eval_gate.check.eligibility import BAR, CUTOFF, refusal
 from eval_gate.policy import (
     DEFAULT_MAX_DROP,
     LATENCY_SAMPLES,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from eval_core.errors import EvalError
 from eval_core.reports.report import Report
-from eval_gate import comparable, grading
-from eval_gate.changes import moved, system_changes
-from eval_gate.comparable import Asked, Read, refusal
+from eval_gate.check import eligibility, grading
+from eval_gate.check.changes import moved, system_changes
+from eval_gate.check.eligibility import Asked, Read, refusal
 from eval_gate.policy import DEFAULT_MAX_DROP, ArmFloors, Budget
 from eval_gate.verdict import ArmVerdict, Reason, Verdict, Word
 
@@ -96,17 +96,17 @@ def judge_arm(
         return ArmVerdict(
             arm=name,
             verdict="refused",
-            reasons=(comparable.unreadable(report, "Measure it:  eval-core measure " + name),),
+            reasons=(eligibility.unreadable(report, "Measure it:  eval-core measure " + name),),
             tracked=floors.tracked,
         )
     committed = baseline if isinstance(baseline, Report) else None
     drops = [*grading.drops(budget, committed, report), *grading.drops_everywhere(budget, committed, report)]
     refusals = [
-        *comparable.vacuous(name, floors),
+        *eligibility.vacuous(name, floors),
         *refused,
-        *comparable.healthy(report),
-        *comparable.asked_for(asked or Asked(), floors, report),
-        *comparable.bound(floors, baseline, report),
+        *eligibility.healthy(report),
+        *eligibility.asked_for(asked or Asked(), floors, report),
+        *eligibility.bound(floors, baseline, report),
     ]
     told = {reason.metric for reason in refusals if reason.metric}
     refusals += [reason for reason in drops if reason.word == "refused" and reason.metric not in told]

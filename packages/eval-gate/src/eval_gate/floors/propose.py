@@ -13,7 +13,7 @@ from eval_core.errors import Misuse, Refused, did_you_mean
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
 from eval_core.reports.report import Report, Slice, dump
 from eval_core.scoring import metrics
-from eval_gate.grading import headline
+from eval_gate.check.grading import headline
 from eval_gate.policy import (
     CATEGORY_QUERIES,
     MARGIN,
@@ -245,7 +245,7 @@ def _floors(
 
 def _odds(report: Report, made: ArmFloors, budget: Budget) -> ToldOdds | None:
     """What the floors will catch, and how often they will cry wolf at the rate of flips that is known or supposed."""
-    from eval_gate.odds import FLIP_RATE, of_report, told
+    from eval_gate.power.odds import FLIP_RATE, of_report, told
 
     rate = FLIP_RATE if made.flip_rate is None else made.flip_rate
     try:
@@ -256,7 +256,7 @@ def _odds(report: Report, made: ArmFloors, budget: Budget) -> ToldOdds | None:
 
 def _not_by_chance(arm: str, report: Report, made: ArmFloors) -> None:
     """Refuse floors that a random ranking would reach."""
-    from eval_gate.chance import reached
+    from eval_gate.floors.chance import reached
 
     slices: list[tuple[str, str | None, Mapping[str, Floor], int]] = [(arm, None, made.metrics, made.n)]
     slices += [(f"{arm}[{name}]", name, part.metrics, part.n) for name, part in made.categories.items()]

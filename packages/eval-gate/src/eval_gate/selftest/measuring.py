@@ -229,7 +229,7 @@ class Measuring:
     def _refloored(self, job: Job, report: Report) -> None:
         """Floors out of two runs on shuffled labels."""
         from eval_core.errors import Refused
-        from eval_gate.floor import Wish, derive
+        from eval_gate.floors.propose import Wish, derive
 
         floors, arm = job.bench.floors, job.bench.arm
         other = read_report(

@@ -10,7 +10,7 @@ from eval_core.console import utf8
 from eval_core.errors import EvalError
 from eval_core.reports.keys import Difference, differences
 from eval_core.reports.report import Report
-from eval_gate.changes import told
+from eval_gate.check.changes import told
 from eval_gate.policy import ArmFloors, lowest
 from eval_gate.verdict import Reason
 

@@ -1,0 +1,1 @@
+"""Floors and baselines: proposed from runs, written, and held against those of another commit."""
