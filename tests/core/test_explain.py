@@ -20,7 +20,8 @@ from eval_core.config import Arm
 from eval_core.explain import explain, headline_of, hidden, lost, missed
 from eval_core.explain.models import Explanation, JudgedDocument
 from eval_core.measuring.plan import Plan
-from eval_core.reports.report import Judged, Report, ReportRow, read_report
+from eval_core.reports.models import Judged, ReportRow
+from eval_core.reports.report import Report, read_report
 from eval_core.scoring.metrics import parse
 from eval_core.sets.dataset import load
 

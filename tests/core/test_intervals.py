@@ -16,7 +16,8 @@ from core_support import Space, Told
 from report_support import PATH, at, put, refused
 
 from eval_core.reports.check import run_digest, run_digest_of
-from eval_core.reports.report import Report, Slice, Summary, dump, parse_report, read_report, write_report
+from eval_core.reports.models import Slice, Summary
+from eval_core.reports.report import Report, dump, parse_report, read_report, write_report
 from eval_core.scoring import metrics
 from eval_core.scoring.statistics import bootstrap, wilson
 

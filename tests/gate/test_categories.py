@@ -144,7 +144,8 @@ def unscorable(space: Space) -> None:
 
 
 def one_less(report: Any) -> None:
-    from eval_core.reports.report import ReportRow, summarise
+    from eval_core.reports.models import ReportRow
+    from eval_core.reports.report import summarise
 
     type_of = ReportRow
     row = report["rows"][3]

@@ -134,6 +134,7 @@ OURS = {
     "eval_core.reports",
     "eval_core.reports.check",
     "eval_core.reports.keys",
+    "eval_core.reports.models",
     "eval_core.reports.provenance",
     "eval_core.reports.provenance.configuration",
     "eval_core.reports.report",

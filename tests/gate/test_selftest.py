@@ -546,6 +546,7 @@ def test_no_measurement_is_left_behind(tmp_path: Path) -> None:
 
 def test_a_bench_is_put_back_after_each_attack(space: Space, tmp_path: Path) -> None:
     """S3: one attack must not lean on what another has left."""
+    from eval_gate.cli.check import check
     from eval_gate.policy import Budget, read_floors
     from eval_gate.selftest.bench import make_bench
     from eval_gate.selftest.catalogue import attacks
@@ -553,7 +554,8 @@ def test_a_bench_is_put_back_after_each_attack(space: Space, tmp_path: Path) -> 
     floors = read_floors(space.floors)
     bench = make_bench(
         "notes",
-        tmp_path / "bench",
+        folder=tmp_path / "bench",
+        check=check,
         config=space.root / "eval.toml",
         policy=space.root / "policy",
         reports=space.report.parent,

@@ -12,7 +12,8 @@ from eval_core.console import clip
 from eval_core.errors import Misuse, Refused
 from eval_core.models import Closed
 from eval_core.reports.keys import Difference, Key, differences
-from eval_core.reports.report import Environment, Report, cutoffs_of
+from eval_core.reports.models import Environment, cutoffs_of
+from eval_core.reports.report import Report
 
 if TYPE_CHECKING:
     from eval_core.scoring.score import Scores

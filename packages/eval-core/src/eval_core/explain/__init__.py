@@ -4,6 +4,8 @@ Who may find what is asked of the same functions as in measuring (`Plan.filter_f
 is not the one that was measured, by its digest, is never quoted: then the report alone is explained, with a note.
 """
 
+# long because: which queries were lost and why each was, until the choice of queries has a file of its own
+
 from __future__ import annotations
 
 import dataclasses
@@ -38,7 +40,8 @@ from eval_core.models import NAME
 from eval_core.reconstruct.place import corpus_of
 from eval_core.reports.check import TOLERANCE
 from eval_core.reports.keys import differences, nested_differences
-from eval_core.reports.report import Judged, Report, ReportRow
+from eval_core.reports.models import Judged, ReportRow
+from eval_core.reports.report import Report
 from eval_core.scoring import metrics
 from eval_core.sets.corpus import CorpusFile, corpus_digest, document_digest
 from eval_core.sets.dataset import Dataset, Query

@@ -10,19 +10,18 @@ from eval_core.measuring.candidates import counter
 from eval_core.measuring.plan import Plan
 from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
 from eval_core.reports.keys import Key
-from eval_core.reports.report import (
+from eval_core.reports.models import (
     Environment,
     Health,
     Ingest,
     Judged,
     Latency,
-    Report,
     ReportRow,
     SetFacts,
     Slice,
     Summary,
-    summarise,
 )
+from eval_core.reports.report import Report, summarise
 from eval_core.scoring import metrics, statistics
 from eval_core.sets.dataset import Query
 from eval_core.sets.limits import Saturation

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import eval_core
-from eval_core.reports.report import Environment
+from eval_core.reports.models import Environment
 
 #: Variables that name a CI run, the first that is set.
 _CI_RUNS = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_ID", "BUILD_ID")

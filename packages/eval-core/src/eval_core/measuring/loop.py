@@ -25,7 +25,8 @@ from eval_core.measuring.partition import Partitions, View
 from eval_core.measuring.plan import Plan
 from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
 from eval_core.reports import provenance
-from eval_core.reports.report import Ingest, Report, write_report
+from eval_core.reports.models import Ingest
+from eval_core.reports.report import Report, write_report
 from eval_core.sets.dataset import Query
 
 #: Failures in a row after which the rest is left unscored: the backend is gone, and each more may cost a timeout.

@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from eval_core.models import Closed
-from eval_core.reports.report import Health, Latency, Report
+from eval_core.reports.models import Health, Latency
+from eval_core.reports.report import Report
 
 
 class Measured(Closed):

@@ -23,9 +23,10 @@ from eval_core.publish import figures, marks
 from eval_core.publish.marks import DEFAULT_FORM, Asserted, Number, Page, Table
 from eval_core.publish.models import Mark, Publication, Refusal, State, Waived
 from eval_core.reports import provenance
+from eval_core.reports.models import Slice
 from eval_core.reports.provenance import Finding
 from eval_core.reports.provenance.configuration import Configured, configuration
-from eval_core.reports.report import Report, Slice, parse_report
+from eval_core.reports.report import Report, parse_report
 from eval_core.reports.waivers import Waiver, Waivers
 
 CONSEQUENCE = "no page was changed"

@@ -13,7 +13,7 @@ from eval_core.reports.keys import Key, task_digests
 from eval_core.scoring import metrics
 
 if TYPE_CHECKING:
-    from eval_core.reports.report import Report, ReportRow, Slice, Summary
+    from eval_core.reports.models import ReportFields, ReportRow, Slice, Summary
 
 #: How far a stored value may be from the recomputed one: room for another platform's last bit, no more.
 TOLERANCE = 1e-9
@@ -34,7 +34,7 @@ def quality_digest(task: Key, system: Key, rankings: str) -> str:
     return digest([task.sha256, system.sha256, rankings])
 
 
-def run_digest(report: Report) -> str:
+def run_digest(report: ReportFields) -> str:
     """SHA-256 over what neither keys nor rankings hold: which run it was, of what arm and set, where, how whole, the
     intervals.
 
@@ -94,7 +94,7 @@ def _run_digest(
     return digest([[table[name] for name in names], limits, environment, sorted(rows, key=itemgetter(0))])
 
 
-def check_rows(report: Report) -> None:
+def check_rows(report: ReportFields) -> None:
     """Recompute ranks, metric values and counts.
 
     Raises:
@@ -200,7 +200,7 @@ def check_summary(given: Summary, found: Summary) -> None:
                 )
 
 
-def check_digests(report: Report) -> None:
+def check_digests(report: ReportFields) -> None:
     """Hold the digests of a report, and those in its task key, against what they are taken over.
 
     Raises:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from eval_core.reports.keys import SYSTEM_PARTS, Difference, differences, nested_differences
-from eval_core.reports.report import Judged, Report, ReportRow
+from eval_core.reports.models import Judged, ReportRow
+from eval_core.reports.report import Report
 from eval_gate.policy import TOLERANCE
 from eval_gate.verdict import Changed, Moved
 

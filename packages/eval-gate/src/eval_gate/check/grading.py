@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eval_core.reports.report import Report, ReportRow, Slice
+from eval_core.reports.models import ReportRow, Slice
+from eval_core.reports.report import Report
 from eval_core.scoring import metrics
 from eval_gate.check.changes import some
 from eval_gate.check.eligibility import BAR, CUTOFF, refusal

@@ -49,11 +49,12 @@ stands; 2 wrong usage, configuration or policy file; 3 something could not be ru
 def self_test(arms: tuple[str, ...], config: Path, policy: Path, quick: bool, form: str) -> int:
     """Attack the gate with copies of this workspace's inputs; exit 1 if an attack survives."""
     from eval_gate import selftest
+    from eval_gate.cli.check import check
 
     # Off where the gate lives a tenth of a second; a thousand gradings would keep what they are done with.
     gc.enable()
     with _progress() as progress:
-        found = selftest.self_test(arms, config, policy, quick=quick, progress=progress)
+        found = selftest.self_test(arms, config, policy, check=check, quick=quick, progress=progress)
     if form == "json":
         click.echo(found.model_dump_json(by_alias=True, indent=1))
     else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from eval_core.reports.report import Report, ReportRow
+from eval_core.reports.models import ReportRow
+from eval_core.reports.report import Report
 from eval_core.scoring import metrics
 from eval_gate.policy import TOLERANCE, Floor, lowest
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from eval_core.errors import Misuse, Refused, did_you_mean
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
-from eval_core.reports.report import Report, Slice, dump
+from eval_core.reports.models import Slice
+from eval_core.reports.report import Report, dump
 from eval_core.scoring import metrics
 from eval_gate.check.grading import headline
 from eval_gate.policy import (

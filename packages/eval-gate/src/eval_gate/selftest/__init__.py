@@ -11,14 +11,15 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eval_core.config import Workspace, load_workspace
 from eval_core.errors import Misuse, did_you_mean
 from eval_core.reports.report import read_report
 from eval_gate.policy import BUDGETS, FLOORS, TOLERANCE, Budget, lowest, read_budgets, read_floors
+from eval_gate.selftest.attack import Attack
 from eval_gate.selftest.bench import CRASHED, Bench, Outcome, Untried, ask, make_bench
-from eval_gate.selftest.catalogue import Attack, attacks
+from eval_gate.selftest.catalogue import attacks
 from eval_gate.selftest.measuring import Measuring, processors
 from eval_gate.selftest.models import (
     KINDS,
@@ -33,6 +34,9 @@ from eval_gate.selftest.models import (
 )
 from eval_gate.selftest.processes import Processes
 from eval_gate.selftest.smallest import regression
+
+if TYPE_CHECKING:
+    from click import Command
 
 #: Told of what is being done: a word for it, how much is done, how much there is.
 Progress = Callable[[str, int, int], None]
@@ -115,7 +119,13 @@ class _Found:
 
 
 def self_test(
-    arms: tuple[str, ...], config: Path, policy: Path, *, quick: bool, progress: Progress = lambda *_: None
+    arms: tuple[str, ...],
+    config: Path,
+    policy: Path,
+    *,
+    check: Command,
+    quick: bool,
+    progress: Progress = lambda *_: None,
 ) -> SelfTest:
     """Attack the gate of some arms, else of all that gate.
 
@@ -123,6 +133,7 @@ def self_test(
         arms: by name; those that are only tracked never fail, and are left out.
         config: the workspace's eval.toml; its reports are those below `.eval` beside it.
         policy: the folder of the policy.
+        check: the verb `eval-gate check`, which grades.
         quick: leave out what measures.
         progress: told what is done.
 
@@ -142,13 +153,13 @@ def self_test(
                 reason="arm-unknown",
             )
     gating = [n for n, arm in floors.arms.items() if not arm.tracked and (not arms or n in arms)]
-    control = ask(policy, reports, config, arms)
+    control = ask(check, policy, reports, config, arms)
     if control.exit_code != 0 or not gating:
         return _not_sound(control, tuple(gating), quick)
     found = _Found()
     with tempfile.TemporaryDirectory(prefix="self-test-") as name:
         folder = Path(name).resolve()
-        benches = _benches(folder, config, policy, reports, gating, budgets.arms)
+        benches = _benches(folder, check, config, policy, reports, gating, budgets.arms)
         gradings = _run(found, benches, folder, workspace, progress)
     skipped = [n for n in floors.arms if floors.arms[n].tracked and (not arms or n in arms)]
     if skipped:
@@ -177,6 +188,7 @@ def _not_sound(control: Outcome, gating: tuple[str, ...], quick: bool) -> SelfTe
 
 def _benches(
     folder: Path,
+    check: Command,
     config: Path,
     policy: Path,
     reports: Path,
@@ -194,7 +206,7 @@ def _benches(
         known = {other: reports / f"{other}.json" for other in floors.arms if other != name}
         others = {other: path for other, path in known.items() if path.exists()}
         benches[name] = make_bench(
-            *(name, place, config, policy, reports, table, floors.arms[name]),
+            *(name, check, place, config, policy, reports, table, floors.arms[name]),
             budgets.get(name, Budget()),
             others,
         )

@@ -12,15 +12,19 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eval_core.errors import EvalError, Faults
 from eval_core.files import canonical, digest
 from eval_core.reports.check import rankings_digest, run_digest_of
+from eval_core.reports.models import ReportRow
 from eval_core.reports.provenance import sidecar, statement
-from eval_core.reports.report import Report, ReportRow, dump, read_report
+from eval_core.reports.report import Report, dump, read_report
 from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, FLOORS, ArmFloors, Budget, derive_floor
 from eval_gate.verdict import Verdict
+
+if TYPE_CHECKING:
+    from click import Command
 
 #: Exit code of a gate that failed itself, and the code that stands for it here.
 CRASHED, INTERNAL = 3, "internal-error"
@@ -49,13 +53,11 @@ class Outcome:
         return self.reasons[0][2] if self.reasons else ""
 
 
-def ask(policy: Path, reports: Path, config: Path, arms: tuple[str, ...] = ()) -> Outcome:
-    """Have `eval-gate check` itself grade, in this process, standing in the folder of the configuration.
+def ask(check: Command, policy: Path, reports: Path, config: Path, arms: tuple[str, ...] = ()) -> Outcome:
+    """Have `check`, the verb of eval-gate itself, grade, in this process, standing in the folder of the configuration.
 
     Whatever it raises is an outcome too: a gate that fails itself has neither passed nor refused.
     """
-    from eval_gate.cli.check import check
-
     words = [*arms, "--policy", str(policy), "--reports", str(reports), "--config", str(config)]
     words += ["--format", "json"]
     told = io.StringIO()
@@ -90,10 +92,11 @@ def ask(policy: Path, reports: Path, config: Path, arms: tuple[str, ...] = ()) -
 class Bench:
     """One gating arm's files below `folder`, and what they hold untouched.
 
-    `config` is the workspace's own eval.toml, and `others` are the reports of other arms.
+    `check` is the verb that grades, `config` the workspace's own eval.toml, and `others` are the reports of other arms.
     """
 
     arm: str
+    check: Command
     config: Path
     folder: Path
     floors: ArmFloors
@@ -132,7 +135,7 @@ class Bench:
     def ask(self, config: Path | None = None, reports: Path | None = None) -> Outcome:
         """Grade what lies here now, or the reports of another folder beside another configuration."""
         self.gradings += 1
-        found = ask(self.policy, reports or self.report_path.parent, config or self.config)
+        found = ask(self.check, self.policy, reports or self.report_path.parent, config or self.config)
         # Where the copy lies is of no interest to who reads what the gate said.
         short = tuple(
             (arm, code, message.replace(f"{self.folder}{os.sep}", ""), remedy)
@@ -233,6 +236,7 @@ def derived(arm: dict[str, Any]) -> None:
 
 def make_bench(
     arm: str,
+    check: Command,
     folder: Path,
     config: Path,
     policy: Path,
@@ -256,6 +260,7 @@ def make_bench(
     (place / FLOORS).write_bytes(toml({**table, "arms": {arm: table["arms"][arm]}}))
     bench = Bench(
         arm=arm,
+        check=check,
         config=config,
         folder=folder,
         floors=floors,

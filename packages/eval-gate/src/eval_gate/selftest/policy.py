@@ -7,8 +7,8 @@ from typing import Any
 
 from eval_core.reports.report import dump
 from eval_gate.policy import MARGIN, SETTLED_RUNS
+from eval_gate.selftest.attack import OTHER_COMMIT, OTHER_RUN, Attack
 from eval_gate.selftest.bench import Bench, Untried, derived
-from eval_gate.selftest.catalogue import OTHER_COMMIT, OTHER_RUN, Attack
 from eval_gate.selftest.rebuild import fillers, found, lost, rebuilt
 
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eval_core.reports.report import Judged, Latency, ReportRow
+from eval_core.reports.models import Judged, Latency, ReportRow
 from eval_core.scoring import metrics
 from eval_gate.policy import LATENCY_SAMPLES
+from eval_gate.selftest.attack import OTHER_DIGEST, SEED, WORSE, Attack, easy, failing, new_label
 from eval_gate.selftest.bench import Bench, Untried
-from eval_gate.selftest.catalogue import OTHER_DIGEST, SEED, WORSE, Attack, easy, failing, new_label
 from eval_gate.selftest.rebuild import answered, found, rebuilt, relabelled
 
 # ---------------------------------------------------------------- what was asked

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eval_gate.policy import LATENCY_SAMPLES
+from eval_gate.selftest.attack import GATE, easy, failing, new_label
 from eval_gate.selftest.bench import Bench, Untried
-from eval_gate.selftest.catalogue import GATE, easy, failing, new_label
 from eval_gate.selftest.models import About, Kind
 from eval_gate.selftest.set import SetFiles
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from eval_core.reports.keys import Key, task_digests
-from eval_core.reports.report import Judged, Report, ReportRow, cutoffs_of, summarise
+from eval_core.reports.models import Judged, ReportRow, cutoffs_of
+from eval_core.reports.report import Report, summarise
 from eval_core.scoring import metrics
 
 

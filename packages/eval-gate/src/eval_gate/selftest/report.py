@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eval_core.reports.provenance import sidecar
+from eval_gate.selftest.attack import OTHER_COMMIT, OTHER_RUN, SEED, Attack
 from eval_gate.selftest.bench import Bench, Untried
-from eval_gate.selftest.catalogue import OTHER_COMMIT, OTHER_RUN, SEED, Attack
 from eval_gate.selftest.rebuild import rebuilt
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eval_core.reports.report import Report, ReportRow
+from eval_core.reports.models import ReportRow
+from eval_core.reports.report import Report
 from eval_gate.selftest.bench import Bench, Outcome
 from eval_gate.selftest.models import Regression, Smallest
 from eval_gate.selftest.rebuild import deeper, fillers, found, lost, rebuilt
