@@ -1,4 +1,4 @@
-"""The five packages hold together: one version, one direction of imports, one licence, no over-long module."""
+"""The five packages hold together: one version, one direction of imports, few rooms, one licence, no long module."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ CORE = "eval_core"
 SOURCES = sorted(path for module in MODULES.values() for path in module.rglob("*.py"))
 # What a package may use without naming it: it comes with the requirement on the right, and is a part of its interface.
 ALONG = {"numpy": "rank-bm25"}
+
+# A room is a module or a folder directly below a package; `__init__` and `__main__` are none (ADR 11).
+MOST_ROOMS = {"eval_core": 21, "eval_gate": 12}
 
 
 def short(path: Path) -> str:
@@ -119,6 +123,79 @@ def test_imports_run_one_way(path: Path) -> None:
 )
 def test_the_direction_is_read_from_every_form_of_import(source: str, own: str, against: list[str]) -> None:
     assert [top for _, top in foreign(source, own)] == against
+
+
+def rooms(module: Path) -> dict[str, list[Path]]:
+    """The rooms of a package, each with its sources."""
+    found = {
+        path.stem: sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        for path in sorted(module.iterdir())
+        if path.is_dir() or path.suffix == ".py"
+    }
+    return {name: paths for name, paths in found.items() if paths and not name.startswith("__")}
+
+
+def arrows(source: str, package: str) -> Iterator[str]:
+    """The rooms of the package that a module of it imports from, in functions and for types alone included."""
+    tree = ast.parse(source)
+    named = [name for _, name in imports(tree)]
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0) if module == package:
+                named += [f"{package}.{alias.name}" for alias in node.names]
+            case ast.ImportFrom(level=level) if level > 0:
+                raise AssertionError(f"line {node.lineno}: a relative import; name the module in full")
+    for name in named:
+        top, _, below = name.partition(".")
+        if top == package and below:
+            yield below.partition(".")[0]
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """The rooms of one circle; none where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("folder", PROJECTS)
+def test_the_imports_between_rooms_form_no_circle(folder: str) -> None:
+    found = rooms(MODULES[folder])
+    package = MODULES[folder].name
+    graph: dict[str, set[str]] = {}
+    for room, paths in found.items():
+        into = {to for path in paths for to in arrows(path.read_text(encoding="utf-8"), package)}
+        graph[room] = (into & found.keys()) - {room}
+    assert not circle(graph), f"{package}: {' <- '.join(circle(graph))}"
+
+
+@pytest.mark.parametrize("folder", PROJECTS)
+def test_a_package_has_few_rooms(folder: str) -> None:
+    found = rooms(MODULES[folder])
+    assert len(found) <= MOST_ROOMS.get(MODULES[folder].name, 12), sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "into"),
+    [
+        ("import eval_gate.check.judge", ["check"]),
+        ("from eval_gate import __version__, policy", ["__version__", "policy"]),
+        ("from eval_gate.check import judge", ["check"]),
+        ("def f() -> None:\n    from eval_gate.floors.text import told", ["floors"]),
+        ("if TYPE_CHECKING:\n    from eval_gate.verdict import Verdict", ["verdict"]),
+        ("VERBS = {'floor': 'eval_gate.cli.floor:floor'}", ["cli"]),
+        ("import eval_core.files, eval_gate", []),
+    ],
+)
+def test_the_rooms_are_read_from_every_form_of_import(source: str, into: list[str]) -> None:
+    assert list(arrows(source, "eval_gate")) == into
+
+
+def test_a_circle_is_found() -> None:
+    assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+    assert circle({"a": {"b"}, "b": {"c"}, "d": {"a"}}) == []
 
 
 @pytest.mark.parametrize("folder", PROJECTS)
