@@ -7,30 +7,133 @@ Refused       1  no: a breach, a refused floor, evidence missing or that cannot 
 Misuse        2  wrong usage, configuration, dataset or policy file
 CouldNot      3  could not: source absent, backend or service failed, rows errored
 =========  ====  ==========================================================================
+
+An error is a code of `eval_core.reasons` with fields: where (file, line), of what (subject, key, value, category), what
+is wrong, and the mend. They become a sentence in `sentence`, and nowhere else; nothing reads a sentence again.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+#: The value of an error that is not about a value.
+UNSET: Final[Any] = type("Unset", (), {"__repr__": lambda self: "UNSET", "__slots__": ()})()
+
+Where = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What an error is about.
+
+    Attributes:
+        code: an entry of `eval_core.reasons`.
+        what: what is wrong, as a clause: "there is no such report".
+        file: the file in which it is wrong.
+        line: its line in the file, from 1.
+        subject: the arm, run, query, source or other thing that it concerns.
+        key: the key, option or measure.
+        value: what stands there, or was measured; UNSET where it is not about a value.
+        category: the category of queries that it is about.
+        bar: what the value had to reach, or to stay below.
+        mend: what to do about it.
+    """
+
+    code: str
+    what: str
+    file: str | None = None
+    line: int | None = None
+    subject: str | None = None
+    key: str | None = None
+    value: Any = UNSET
+    category: str | None = None
+    bar: float | None = None
+    mend: str | None = None
+
+
+def sentence(details: Details) -> str:
+    """The one place where fields become a sentence: `FILE:LINE: SUBJECT: KEY of CATEGORY = VALUE: WHAT`."""
+    lead = []
+    if details.file is not None:
+        lead.append(details.file if details.line is None else f"{details.file}:{details.line}")
+    if details.subject is not None:
+        lead.append(details.subject)
+    if details.key is not None:
+        named = details.key if details.category is None else f"{details.key} of {details.category}"
+        lead.append(named if details.value is UNSET else f"{named} = {_shown(details.value)}")
+    return ": ".join([*lead, details.what])
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 class EvalError(Exception):
-    """A failure that is explained to the user in words, never by a traceback.
-
-    `reason` is a stable code for machines; `remedy`, where given, is what to do next.
-    """
+    """A failure that is explained to the user in words, never by a traceback. `Details` explains the fields."""
 
     exit_code = 3
 
-    def __init__(self, message: str, *, reason: str = "failed", remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.reason = reason
-        self.remedy = remedy
+    def __init__(
+        self,
+        code: str,
+        what: str | None = None,
+        *,
+        reason: str | None = None,
+        remedy: str | None = None,
+        file: Where | None = None,
+        line: int | None = None,
+        subject: str | None = None,
+        key: str | None = None,
+        value: Any = UNSET,
+        category: str | None = None,
+        bar: float | None = None,
+        mend: str | None = None,
+    ) -> None:
+        if what is None:  # the form before reasons had fields
+            code, what, mend = reason or "failed", code, remedy
+        super().__init__(what)
+        self.details = Details(
+            code=code,
+            what=what,
+            file=None if file is None else os.fspath(file),
+            line=line,
+            subject=subject,
+            key=key,
+            value=value,
+            category=category,
+            bar=bar,
+            mend=mend,
+        )
+
+    @property
+    def code(self) -> str:
+        """The stable code for machines: an entry of `eval_core.reasons`."""
+        return self.details.code
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in one sentence, without the mend."""
+        return sentence(self.details)
+
+    @property
+    def mend(self) -> str | None:
+        """What to do about it."""
+        return self.details.mend
+
+    @property
+    def reason(self) -> str:
+        return self.details.code
+
+    @property
+    def remedy(self) -> str | None:
+        return self.details.mend
 
     def __str__(self) -> str:
-        return self.message if self.remedy is None else f"{self.message}\n  {self.remedy}"
+        return self.message if self.mend is None else f"{self.message}\n  {self.mend}"
 
 
 class Refused(EvalError):
@@ -70,7 +173,7 @@ class Faults(Misuse):
         count = len(self.faults)
         noun = "fault" if count == 1 else "faults"
         lines = [str(fault) for fault in self.faults]
-        super().__init__("\n".join([*lines, f"{count} {noun}; {consequence}."]), reason="input-invalid")
+        super().__init__("input-invalid", "\n".join([*lines, f"{count} {noun}; {consequence}."]))
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
