@@ -134,7 +134,7 @@ def _check_intervals(path: Path, report: Report) -> None:
     from eval_core.errors import Refused
     from eval_core.measuring.assemble import DECIMALS, bounded
 
-    right = bounded(report.rows, report.cutoffs)
+    right = bounded(report.rows, report.measures)
     slices = [("overall", report.summary.overall, right.overall)]
     slices += [
         (f"categories.{name}", part, right.categories[name])

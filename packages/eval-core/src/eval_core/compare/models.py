@@ -272,7 +272,7 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
     if header:
         try:
             task, system, environment = _said(header)
-            limit, cutoffs = task.parts["limit"], cutoffs_of(task)
+            limit, cutoffs = task.parts["limit"], cutoffs_of(task.parts)
         except (KeyError, ValueError, RecursionError) as error:
             told = f"has no {error}" if isinstance(error, KeyError) else error
             raise Misuse(

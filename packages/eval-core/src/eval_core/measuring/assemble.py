@@ -48,7 +48,8 @@ def assemble(
 ) -> Report:
     """Make the report of an arm's rows, `measured` by query id."""
     candidates = counter(made)
-    rows = tuple(_row(made, query, measured[query.id], candidates(query)) for query in made.queries)
+    measures = metrics.names(made.cutoffs, made.dataset.definition.headline)
+    rows = tuple(_row(made, query, measured[query.id], candidates(query), measures) for query in made.queries)
     raw = list(measured.values())
     counts = {
         outcome: sum(row.outcome == outcome for row in raw)
@@ -66,6 +67,7 @@ def assemble(
             documents=made.dataset.documents,
             queries=len(made.queries),
             headline=made.dataset.definition.headline,
+            moves=made.dataset.definition.moves,
         ),
         environment=environment,
         index="built",
@@ -81,7 +83,7 @@ def assemble(
             restarts=restarts,
             unstable=sum(not row.stable for row in raw),
         ),
-        summary=bounded(rows, made.cutoffs),
+        summary=bounded(rows, measures),
         latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
@@ -91,9 +93,9 @@ def assemble(
     )
 
 
-def bounded(rows: Sequence[ReportRow], cutoffs: tuple[int, ...]) -> Summary:
+def bounded(rows: Sequence[ReportRow], measures: list[str]) -> Summary:
     """The summary of rows with 95% intervals for each measure, overall and in categories of five queries or more."""
-    summary = summarise(rows, cutoffs)
+    summary = summarise(rows, measures)
     scored = [row for row in rows if row.outcome == SCORED]
     categories = {
         name: _bounded(part, [row for row in scored if row.category == name]) if part.n >= FEWEST else part
@@ -133,23 +135,22 @@ def _latency(samples: list[float]) -> Latency | None:
     )
 
 
-def _row(made: Plan, query: Query, row: Row, candidates: int | None) -> ReportRow:
+def _row(made: Plan, query: Query, row: Row, candidates: int | None, measures: list[str]) -> ReportRow:
     grades = made.dataset.judgements.get(query.id, {})
     ranks = metrics.judged_ranks(row.ids, grades)
     judged = tuple(
         Judged(id=name, grade=grade, rank=ranks.get(name)) for name, grade in sorted(grades.items())
     )
     scored = row.outcome == SCORED
+    ids = tuple(row.ids[: made.cutoffs[-1]]) if scored else ()
     return ReportRow(
         id=query.id,
         text=query.text,
         meta=query.meaning(made.arm.filter_from),
         outcome=row.outcome,
-        ids=tuple(row.ids[: made.cutoffs[-1]]) if scored else (),
+        ids=ids,
         judged=judged,
-        metrics=metrics.score([(j.grade, j.rank) for j in judged], metrics.names(made.cutoffs))
-        if scored
-        else {},
+        metrics=metrics.score([(j.grade, j.rank) for j in judged], measures, len(ids)) if scored else {},
         candidates=candidates,
         stable=row.stable,
         detail=row.detail,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import shlex
 import socket
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import eval_core
+from eval_core.errors import CouldNot
 from eval_core.reports.models import Environment
 
 #: Variables that name a CI run, the first that is set.
@@ -18,7 +20,11 @@ _CI_RUNS = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_ID", "BUILD_ID")
 
 
 def observe(root: Path) -> Environment:
-    """Describe this process and the git work tree that `root` is in."""
+    """Describe this process and the git work tree that `root` is in.
+
+    Raises:
+        CouldNot: `repository-owner`: git refuses to read a repository that another user owns.
+    """
     commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     inside = commit or _git(root, "rev-parse", "--is-inside-work-tree") == "true"
     # Before the first commit everything is uncommitted.
@@ -81,4 +87,17 @@ def _git(root: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    if done.returncode == 128 and "safe.directory" in done.stderr:
+        raise CouldNot(
+            "repository-owner",
+            "git reads no repository that another user owns, so no commit says what is measured",
+            file=root,
+            mend=f"git config --global --add safe.directory {shlex.quote(str(_top(root)))}",
+        )
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _top(root: Path) -> Path:
+    """The folder around `root` that holds .git."""
+    root = root.resolve()
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)

@@ -130,6 +130,14 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
         check_cutoffs(cutoffs, limit)
     except ValueError as error:
         fault("limit" if arm.cutoffs is None else "cutoffs", f": {error}", "cutoffs-invalid")
+    else:
+        if problem := metrics.headline_problem(dataset.definition.headline, cutoffs, limit):
+            key = "limit" if arm.limit is not None else "cutoffs"
+            fault(
+                key,
+                f": the headline of {dataset.definition.name} cannot be measured: {problem}",
+                "cutoffs-invalid",
+            )
     known = {key for query in dataset.queries for key in query.metadata}
     for key in arm.select:
         if key not in known:

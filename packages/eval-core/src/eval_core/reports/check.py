@@ -9,7 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from eval_core.files import digest
-from eval_core.reports.keys import Key, task_digests
+from eval_core.reports.entries import Entry, entries_digest, entries_of
+from eval_core.reports.keys import task_digests
 from eval_core.scoring import metrics
 
 if TYPE_CHECKING:
@@ -29,9 +30,16 @@ def rankings_digest(rows: Iterable[ReportRow]) -> str:
     )
 
 
-def quality_digest(task: Key, system: Key, rankings: str) -> str:
-    """SHA-256 over the two keys and the rankings digest: equal for two runs that cannot be told apart by quality."""
-    return digest([task.sha256, system.sha256, rankings])
+def quality_digest(task: Mapping[str, Any], system: Mapping[str, Any], entries: Iterable[Entry]) -> str:
+    """SHA-256 over the parts of the two keys and the entries: equal for two runs that cannot be told apart by quality,
+    whichever run it was, wherever and whenever."""
+    return digest([task, system, entries_digest(entries)])
+
+
+def quality_of(report: ReportFields) -> str:
+    """The quality digest that a report's keys and rows give."""
+    entries = entries_of(report.rows, report.dataset.documents, report.cutoffs[-1])
+    return quality_digest(report.task.parts, report.system.parts, entries)
 
 
 def run_digest(report: ReportFields) -> str:
@@ -104,7 +112,7 @@ def check_rows(report: ReportFields) -> None:
     limit = report.task.parts["limit"]
     if not isinstance(limit, int):
         raise ValueError(f"task.parts.limit {limit!r} should be a whole number")
-    measures = metrics.names(cutoffs)
+    measures = report.measures
     expected, score = set(measures), metrics.scorer([metrics.parse(name) for name in measures])
     seen: set[str] = set()
     counts = dict.fromkeys(("scored", "errored", "unscored", "unscorable"), 0)
@@ -216,8 +224,8 @@ def check_digests(report: ReportFields) -> None:
     rankings = rankings_digest(report.rows)
     if report.digests.rankings != rankings:
         raise ValueError("digests.rankings is not the digest of the rows")
-    if report.digests.quality != quality_digest(report.task, report.system, rankings):
-        raise ValueError("digests.quality is not the digest of the keys and rankings")
+    if report.digests.quality != quality_of(report):
+        raise ValueError("digests.quality is not the digest of the keys and rows")
     if report.digests.run != run_digest(report):
         raise ValueError(
             "digests.run is not the digest of the rest: arm, run, set, environment, health, intervals, rows"

@@ -96,9 +96,27 @@ def task_digests(
         queries: (id, text, metadata with a meaning) of each query that is put.
         judgements: (query id, {document id: grade}) of each of them; an unjudged query counts as having none.
     """
-    asked = sorted((name, text, dict(meaning)) for name, text, meaning in queries)
+    return digested_parts(
+        ((name, query_digest(text, meaning)) for name, text, meaning in queries), judgements
+    )
+
+
+#: Hexadecimal digits of a query's digest: 128 bits.
+DIGITS = 32
+
+
+def query_digest(text: str, meaning: Mapping[str, Any]) -> str:
+    """The digest of a query's text and of its metadata with a meaning."""
+    return digest([text, dict(meaning)])[:DIGITS]
+
+
+def digested_parts(
+    queries: Iterable[tuple[str, str]], judgements: Iterable[tuple[str, Mapping[str, int]]]
+) -> dict[str, str]:
+    """The same of (id, digest) of each query; see `query_digest`."""
+    asked = sorted(queries)
     return {
-        "query_ids": digest([name for name, _, _ in asked]),
+        "query_ids": digest([name for name, _ in asked]),
         "queries": digest(asked),
         "judgements": digest(
             [[name, sorted(grades.items())] for name, grades in sorted(judgements) if grades]

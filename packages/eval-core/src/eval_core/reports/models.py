@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from eval_core.models import Closed
 from eval_core.reports.keys import Key
+from eval_core.scoring import metrics
 
 
 class Judged(Closed):
@@ -51,6 +53,9 @@ class Health(Closed):
     excess: int = Field(ge=0, description="Ids beyond what was asked for, cut.")
     restarts: int = Field(ge=0, description="Times that the backend had to be started again.")
     unstable: int = Field(ge=0, description="Queries that a repetition ranked otherwise: non-deterministic.")
+    counts: dict[str, int] = Field(
+        default={}, description="What else was counted, by code of docs/reasons.md."
+    )
 
     @property
     def ok(self) -> bool:
@@ -120,11 +125,14 @@ class SetFacts(Closed):
     documents: int = Field(ge=0)
     queries: int = Field(ge=0)
     headline: str
+    moves: bool = Field(
+        default=False, description="Whether a source of the corpus moves: a branch, a folder."
+    )
 
 
 class Digests(Closed):
-    """`rankings` covers id, outcome, ids and judgements of each row; `quality` adds the two keys; `run` covers what
-    else was observed, timing, process and host apart."""
+    """`rankings` covers id, outcome, ids and judgements of each row; `quality` the two keys and what decides the score
+    of each row (`eval_core.reports.entries`); `run` what else was observed, timing, process and host apart."""
 
     rankings: str
     quality: str
@@ -162,7 +170,12 @@ class ReportFields(Closed):
     @property
     def cutoffs(self) -> tuple[int, ...]:
         """The k of its measures, rising."""
-        return cutoffs_of(self.task)
+        return cutoffs_of(self.task.parts)
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that its rows and summary hold."""
+        return metrics.names(self.cutoffs, self.dataset.headline)
 
     @property
     def n(self) -> int:
@@ -170,13 +183,13 @@ class ReportFields(Closed):
         return self.summary.overall.n
 
 
-def cutoffs_of(task: Key) -> tuple[int, ...]:
-    """The cut-offs of a task key.
+def cutoffs_of(task: Mapping[str, JsonValue]) -> tuple[int, ...]:
+    """The cut-offs among the parts of a task key.
 
     Raises:
         ValueError: they are no rising list of whole numbers of at least 1 within the limit.
     """
-    cutoffs, limit = task.parts.get("cutoffs"), task.parts.get("limit")
+    cutoffs, limit = task.get("cutoffs"), task.get("limit")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise ValueError(f"task.parts.limit {limit!r} should be a whole number of at least 1")
     whole = isinstance(cutoffs, list) and all(isinstance(k, int) and not isinstance(k, bool) for k in cutoffs)

@@ -20,7 +20,7 @@ from eval_core.reports.check import (
     check_digests,
     check_rows,
     check_summary,
-    quality_digest,
+    quality_of,
     rankings_digest,
     run_digest,
 )
@@ -47,7 +47,7 @@ class Report(ReportFields):
         """Make a report of all its fields but `digests`, which are taken over the others."""
         draft = cls.model_construct(**fields)
         rankings = rankings_digest(draft.rows)
-        quality = quality_digest(draft.task, draft.system, rankings)
+        quality = quality_of(draft)
         return cls(**fields, digests=Digests(rankings=rankings, quality=quality, run=run_digest(draft)))
 
     @model_validator(mode="after")
@@ -55,19 +55,18 @@ class Report(ReportFields):
         if info.context == _KNOWN:
             return self
         check_rows(self)
-        check_summary(self.summary, summarise(self.rows, self.cutoffs))
+        check_summary(self.summary, summarise(self.rows, self.measures))
         check_digests(self)
         return self
 
 
-def summarise(rows: Iterable[ReportRow], cutoffs: tuple[int, ...]) -> Summary:
+def summarise(rows: Iterable[ReportRow], measures: list[str]) -> Summary:
     """Means over scored rows, overall and by category in the order of first appearance."""
     scored = [row for row in rows if row.outcome == "scored"]
     groups: dict[str, list[ReportRow]] = {}
     for row in scored:
         if row.category:
             groups.setdefault(row.category, []).append(row)
-    measures = metrics.names(cutoffs)
     return Summary(
         overall=_slice(scored, measures),
         categories={name: _slice(members, measures) for name, members in groups.items()},

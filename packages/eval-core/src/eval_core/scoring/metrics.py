@@ -263,9 +263,22 @@ def is_binary(name: str) -> bool:
     return parse(name).binary
 
 
-def names(cutoffs: Sequence[int]) -> list[str]:
-    """The measures that a report holds for these cut-offs, in their order."""
-    return [f"{family}@{k}" for family in AT_K for k in cutoffs] + list(WHOLE)
+def names(cutoffs: Sequence[int], headline: str | None = None) -> list[str]:
+    """The measures that a report holds for these cut-offs, in their order, and the headline wherever it is none."""
+    found = [f"{family}@{k}" for family in AT_K for k in cutoffs] + list(WHOLE)
+    return found if headline is None or headline in found else [*found, headline]
+
+
+def headline_problem(headline: str, cutoffs: Sequence[int], limit: int) -> str | None:
+    """Why a headline cannot be measured: its cut-off is beyond what is asked for, or beyond what rows hold."""
+    measure = parse(headline)
+    if measure.cutoff is None:
+        return None
+    if measure.cutoff > limit:
+        return f"{headline} looks at {measure.cutoff} documents, and the limit is {limit}"
+    if measure.family == "judged" and measure.cutoff > cutoffs[-1]:
+        return f"{headline} needs a cut-off of {measure.cutoff}, and the largest is {cutoffs[-1]}"
+    return None
 
 
 def scorer(measures: Sequence[Measure]) -> Callable[[Ranked], list[float]]:

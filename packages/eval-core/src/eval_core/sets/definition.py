@@ -29,6 +29,11 @@ class _Source(Closed):
         default={}, description="Added to the metadata of all its documents."
     )
 
+    @property
+    def moves(self) -> bool:
+        """Whether another moment may give other documents."""
+        return False
+
     @field_validator("prefix")
     @classmethod
     def _plain(cls, value: str | None) -> str | None:
@@ -70,6 +75,11 @@ class Git(_Files):
         default=None, description="A branch instead: it moves, and is reported unpinned."
     )
 
+    @property
+    def moves(self) -> bool:
+        """Whether it is a branch."""
+        return self.commit is None
+
     @model_validator(mode="after")
     def _one_of_each(self) -> Git:
         if (self.url is None) == (self.path is None):
@@ -100,6 +110,11 @@ class Folder(_Files):
 
     type: Literal["dir"]
     path: str = Field(description="Relative to the dataset.", min_length=1)
+
+    @property
+    def moves(self) -> bool:
+        """A folder is as it is now."""
+        return True
 
 
 Source = Annotated[Inline | Git | Archive | Folder, Field(discriminator="type")]
@@ -144,9 +159,16 @@ class Definition(Closed):
         return value
 
     @model_validator(mode="after")
-    def _cutoffs_within_limit(self) -> Definition:
+    def _within_limit(self) -> Definition:
         check_cutoffs(self.cutoffs, self.limit)
+        if problem := metrics.headline_problem(self.headline, self.cutoffs, self.limit):
+            raise ValueError(f"headline {self.headline!r}: {problem}")
         return self
+
+    @property
+    def moves(self) -> bool:
+        """Whether a source of the corpus moves: a branch, a folder."""
+        return self.corpus is not None and any(source.moves for source in self.corpus.source)
 
 
 def check_cutoffs(cutoffs: tuple[int, ...], limit: int) -> None:

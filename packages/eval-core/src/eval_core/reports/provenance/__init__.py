@@ -45,10 +45,15 @@ class Finding(NamedTuple):
 
 def producer(report: Report) -> dict[str, Any]:
     """What produced a report's numbers, and not which run of it, when or where."""
+    return producer_of(report.environment.version, report.task.parts, report.system.parts)
+
+
+def producer_of(version: str, task: Mapping[str, Any], system: Mapping[str, Any]) -> dict[str, Any]:
+    """The producer of a run by a version of eval-core, from the parts of its two keys."""
     return {
-        "tool": {"name": "eval-core", "version": report.environment.version},
-        "system": report.system.parts,
-        "task": {name: part for name, part in report.task.parts.items() if name != "cutoffs"},
+        "tool": {"name": "eval-core", "version": version},
+        "system": system,
+        "task": {name: part for name, part in task.items() if name != "cutoffs"},
     }
 
 
