@@ -48,7 +48,7 @@ def assemble(
 ) -> Report:
     """Make the report of an arm's rows, `measured` by query id."""
     candidates = counter(made)
-    measures = metrics.names(made.cutoffs, made.dataset.definition.headline)
+    measures = metrics.names(made.cutoffs, made.headline)
     rows = tuple(_row(made, query, measured[query.id], candidates(query), measures) for query in made.queries)
     raw = list(measured.values())
     counts = {
@@ -66,7 +66,7 @@ def assemble(
             version=made.dataset.definition.version,
             documents=made.dataset.documents,
             queries=len(made.queries),
-            headline=made.dataset.definition.headline,
+            headline=made.headline,
             moves=made.dataset.definition.moves,
         ),
         environment=environment,
@@ -87,7 +87,7 @@ def assemble(
         latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
-        saturation=_saturation(made.dataset.definition.headline, rows),
+        saturation=_saturation(made.headline, rows),
         statements=tuple(statements),
         rows=rows,
     )

@@ -43,6 +43,11 @@ class Plan:
     recipe: str
     limits: Limits | None = None
 
+    @property
+    def headline(self) -> str:
+        """The measure that floors are made for first."""
+        return self.dataset.definition.headline_at(self.cutoffs)
+
     def filter_for(self, query: Query) -> dict[str, str] | None:
         """The filter that goes with a query: its own values of the arm's `filter_from` keys."""
         wanted = {key: query.metadata[key] for key in self.arm.filter_from if key in query.metadata}
@@ -131,7 +136,7 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
     except ValueError as error:
         fault("limit" if arm.cutoffs is None else "cutoffs", f": {error}", "cutoffs-invalid")
     else:
-        if problem := metrics.headline_problem(dataset.definition.headline, cutoffs, limit):
+        if problem := metrics.headline_problem(dataset.definition.headline_at(cutoffs), cutoffs, limit):
             key = "limit" if arm.limit is not None else "cutoffs"
             fault(
                 key,

@@ -146,14 +146,18 @@ class Definition(Closed):
     )
     cutoffs: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(default=(1, 5, 10), min_length=1)
     limit: int = Field(default=10, ge=1, le=10_000, description="How many documents are asked for.")
-    headline: str = Field(default="recall@10", description="The measure that floors are made for first.")
+    headline: str | None = Field(
+        default=None,
+        description="The measure that floors are made for first; recall@10, or recall at the largest cut-off below it.",
+    )
     corpus: Recipe | None = None
 
     @field_validator("headline")
     @classmethod
-    def _a_measure(cls, value: str) -> str:
+    def _a_measure(cls, value: str | None) -> str | None:
         try:
-            metrics.parse(value)
+            if value is not None:
+                metrics.parse(value)
         except EvalError as error:
             raise ValueError(f"headline: {error}") from error
         return value
@@ -161,9 +165,13 @@ class Definition(Closed):
     @model_validator(mode="after")
     def _within_limit(self) -> Definition:
         check_cutoffs(self.cutoffs, self.limit)
-        if problem := metrics.headline_problem(self.headline, self.cutoffs, self.limit):
+        if self.headline and (problem := metrics.headline_problem(self.headline, self.cutoffs, self.limit)):
             raise ValueError(f"headline {self.headline!r}: {problem}")
         return self
+
+    def headline_at(self, cutoffs: tuple[int, ...]) -> str:
+        """The headline measure of an arm with these cut-offs."""
+        return self.headline or f"recall@{10 if 10 in cutoffs else cutoffs[-1]}"
 
     @property
     def moves(self) -> bool:
