@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, computed_field
 
+from eval_core.errors import UNSET, Details, EvalError, sentence
 from eval_core.models import Closed
 
 Word = Literal["pass", "fail", "refused"]
 
 
 class Reason(Closed):
-    """Why an arm does not pass. `refused` reasons say that it cannot be graded, `fail` reasons that it was."""
+    """Why an arm does not pass. `refused` reasons say that it cannot be graded, `fail` reasons that it was.
+
+    The fields are those of `eval_core.errors.Details`; `code` is an entry of docs/reasons.md.
+    """
 
     code: str
     word: Literal["fail", "refused"]
-    message: str
-    remedy: str | None = None
-    metric: str | None = None
+    what: str
+    file: str | None = None
+    line: int | None = None
+    subject: str | None = None
+    key: str | None = Field(default=None, description="The measure or key that it is about.")
+    value: JsonValue = None
+    category: str | None = None
+    bar: float | None = None
+    mend: str | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # pydantic's own form of a property that is dumped
+    @property
+    def message(self) -> str:
+        """What is wrong, in one sentence."""
+        value = UNSET if self.value is None else self.value
+        return sentence(
+            Details(
+                code=self.code,
+                what=self.what,
+                file=self.file,
+                line=self.line,
+                subject=self.subject,
+                key=self.key,
+                value=value,
+                category=self.category,
+            )
+        )
+
+    @classmethod
+    def of(cls, error: EvalError, word: Literal["fail", "refused"] = "refused") -> Self:
+        """The reason that an error gives."""
+        d = error.details
+        value = None if d.value is UNSET else d.value
+        return cls(
+            code=d.code,
+            word=word,
+            what=d.what,
+            file=d.file,
+            line=d.line,
+            subject=d.subject,
+            key=d.key,
+            value=value if isinstance(value, str | int | float | bool | None) else str(value),
+            category=d.category,
+            bar=d.bar,
+            mend=d.mend,
+        )
 
 
 class Graded(Closed):
-    """One measure against its floor."""
+    """One measure against its bar."""
 
-    metric: str
-    value: float
-    floor: float = Field(description="The lowest mean that passes.")
-    misses: int | None = Field(default=None, description="For measures that are 0 or 1 a query.")
-    max_misses: int | None = None
-    baseline: float | None = None
-    passed: bool
+    measure: str
     category: str | None = Field(default=None, description="null: over all queries.")
+    n: int
+    value: float
+    lowest: float = Field(description="The lowest mean that passes.")
+    misses: int | None = Field(default=None, description="For measures that are 0 or 1 a query.")
+    misses_allowed: int | None = None
+    rule: Literal["floor", "drop", "everywhere"] = Field(description="Which rule gives the bar.")
+    floor: float | None = Field(default=None, description="What the floor alone allows: a mean, or misses.")
+    points: float | None = Field(default=None, description="The largest drop below the baseline, in points.")
+    baseline: float | None = None
+    queries: int = Field(description="Queries that the baseline answers and that may be lost, none being gained.")
+    passed: bool
 
 
 class Significance(Closed):
@@ -79,13 +131,15 @@ class ArmVerdict(Closed):
     p95_ms: float | None = None
     budget_p95_ms: float | None = None
     system_changes: tuple[Changed, ...] = ()
+    measure: str | None = Field(
+        default=None, description="What lost and gained are counted in: the first that fails, else the headline."
+    )
     lost: tuple[Moved, ...] = ()
     gained: tuple[Moved, ...] = ()
     significance: Significance | None = Field(default=None, description="Of the first measure that fails.")
     provisional: bool = False
-    tracked: bool = Field(default=False, description="Graded and told; it does not decide.")
+    runs_agree: bool | None = Field(default=None, description="Whether the evidence runs agree in every ranking.")
     unbound: bool = False
-    odds: str | None = Field(default=None, description="What the floors catch, and how often they cry wolf.")
     warnings: tuple[str, ...] = ()
 
 
@@ -93,21 +147,25 @@ class BarChange(Closed):
     """One thing that the policy says otherwise than that of the target branch."""
 
     arm: str | None
-    what: str
+    key: str = Field(description="The choice, measure or file; a looser one needs a new reason under this key.")
     before: str | None
     after: str | None
     looser: bool
-    reason: str | None = None
+    reason: str | None = Field(default=None, description="The new reason that was given for it.")
 
 
 class Verdict(Closed):
     """The whole verdict. `exit_code` is the script's."""
 
-    schema_: Literal["verdict-v1"] = Field(default="verdict-v1", alias="schema")
+    schema_: Literal["verdict-v2"] = Field(default="verdict-v2", alias="schema")
     verdict: Word
     exit_code: Literal[0, 1]
+    commit: str | None = Field(default=None, description="What the reports were measured at, where it is one commit.")
     arms: tuple[ArmVerdict, ...]
     reasons: tuple[Reason, ...] = Field(default=(), description="Of the policy as a whole.")
     not_gated: tuple[str, ...] = Field(default=(), description="Arms with a report and no floors.")
     target: str | None = Field(default=None, description="The revision whose bar this one is held against.")
     bar: tuple[BarChange, ...] = Field(default=(), description="How the bar differs from the target's.")
+    notes: tuple[str, ...] = Field(
+        default=(), description="What the verdict does not rest on: a working tree, no branch to be held against."
+    )
