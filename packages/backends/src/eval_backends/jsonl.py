@@ -101,11 +101,9 @@ class JsonLines:
         )
         for name in sorted(self._capabilities - CAPABILITIES):
             known = ", ".join(sorted(CAPABILITIES))
-            raise Misuse(
-                f"jsonl: option capabilities: no such capability {name!r}{did_you_mean(name, CAPABILITIES)}"
-                f"  (known: {known})",
-                reason="capability-unknown",
-            )
+            near = f"{did_you_mean(name, CAPABILITIES)}  (known: {known})"
+            what = f"there is no capability {name!r}{near}"
+            raise Misuse("capability-unknown", what, subject="backend 'jsonl'", key="capabilities")
         self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
         self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
         self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
@@ -132,7 +130,7 @@ class JsonLines:
         with self._lock:
             self.close()
             if os.name != "posix":
-                raise CouldNot("jsonl: needs a POSIX system (pipes that can be polled)", reason="platform")
+                raise CouldNot("platform", "needs a POSIX system (pipes that can be polled)", subject="jsonl")
             values = {"corpus": os.path.abspath(corpus.path), "python": sys.executable}
             self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
             self._kind = corpus.kind
@@ -149,9 +147,9 @@ class JsonLines:
             process = LineProcess(self._arguments, self._max_line)
         except OSError as error:
             raise CouldNot(
+                "backend-start-failed",
                 f"cannot start the command: {error.strerror or error}: {shown}",
-                reason="backend-start-failed",
-                remedy=_advice(self._arguments[0]),
+                mend=_advice(self._arguments[0]),
             ) from error
         try:
             line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
@@ -161,9 +159,8 @@ class JsonLines:
                 raise Broken(f"{fault}{HINT}") from None
         except Broken as fault:
             process.stop()
-            raise CouldNot(
-                f"the command {fault}: {shown}{_quoted(process.tail(), 20)}", reason="backend-start-failed"
-            ) from None
+            what = f"the command {fault}: {shown}{_quoted(process.tail(), 20)}"
+            raise CouldNot("backend-start-failed", what) from None
         except BaseException:
             process.stop()
             raise
