@@ -1,6 +1,6 @@
 """The gate's whole process, start included, on one arm and on fifty, beside the smallest process that models data.
 
-The workspaces are made by the commands that a user types: an invented set, two measurements, floors, a baseline. All
+The workspaces are made by the commands that a user types: an invented set, two measurements, floors. All
 that is timed finds its bytecode compiled, as that of an installed package is, wherever the sources lie.
 """
 
@@ -44,7 +44,7 @@ def run() -> list[tuple[str, ...]]:
     for arms, queries, rounds in SHAPES:
         with tempfile.TemporaryDirectory(prefix="ladder-bench-") as name:
             place = Path(name)
-            _say(f"{arms} × {queries}: measuring twice, floors, baseline")
+            _say(f"{arms} × {queries}: measuring twice, floors")
             gated(place / "space", arms, queries)
             costs: dict[str, list[Cost]] = {"model": [], "gate": []}
             for number in range(rounds + 1):
@@ -90,7 +90,6 @@ def gated(place: Path, arms: int, queries: int) -> None:
         ("eval-core", "measure", "-q"),
         ("eval-core", "measure", "-q"),
         ("eval-gate", "floor", "--write"),
-        ("eval-gate", "baseline", "--write"),
     ):
         command = [str(SCRIPTS / script), *words]
         subprocess.run(command, cwd=place, stdout=subprocess.DEVNULL, check=True)

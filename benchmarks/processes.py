@@ -56,7 +56,6 @@ def _gated(place: Path, scripts: Path) -> None:
         ("eval-core", "measure", "memory-bm25"),
         ("eval-core", "measure", "memory-bm25"),
         ("eval-gate", "floor", "memory-bm25", "--write"),
-        ("eval-gate", "baseline", "memory-bm25", "--write"),
     ):
         subprocess.run(
             [str(scripts / words[0]), *words[1:]],

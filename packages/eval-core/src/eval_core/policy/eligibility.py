@@ -31,7 +31,7 @@ def unfit(line: Line) -> Iterator[Problem]:
         yield Problem(
             "evidence-errored", "it scored no query", "Give the set queries that the backend can answer."
         )
-    if not line.clean:
+    if line.clean is False:
         what = "it was measured on a tree with uncommitted changes, so no commit says what was measured"
         yield Problem("evidence-dirty", what, f"Commit the changes first. {again}")
     if line.resumed:

@@ -59,7 +59,7 @@ class Line(Closed):
     commit: str | None
     class_: str = Field(alias="class")
     ci_run: str | None = None
-    clean: bool
+    clean: bool | None = Field(description="Whether the tree had no uncommitted changes; null without git.")
     resumed: bool
     index: Literal["built", "cached"]
     repetitions: int = Field(ge=0)
@@ -165,7 +165,7 @@ def line_of(report: Report) -> Line:
         commit=environment.commit,
         class_=environment.class_,
         ci_run=environment.ci_run,
-        clean=environment.dirty is False,
+        clean=None if environment.dirty is None else not environment.dirty,
         resumed=report.resumed,
         index=report.index,
         repetitions=report.repetitions,
