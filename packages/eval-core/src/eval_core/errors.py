@@ -77,6 +77,8 @@ def sentence(details: Details) -> str:
     if details.key is not None:
         named = details.key if details.category is None else f"{details.key} of {details.category}"
         lead.append(named if details.value is UNSET else f"{named} = {_shown(details.value)}")
+    elif details.value is not UNSET:
+        lead.append(_shown(details.value))
     return ": ".join([*lead, details.what])
 
 

@@ -193,7 +193,7 @@ def _refusal(error: Refused) -> Comparison:
     from eval_core.compare.models import Comparison, Refusal, TaskDiffers
 
     changed = error.changed if isinstance(error, TaskDiffers) else ()
-    return Comparison(refused=Refusal(reason=error.reason, message=error.message, differences=changed))
+    return Comparison(refused=Refusal(reason=error.code, message=error.message, differences=changed))
 
 
 def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
@@ -209,15 +209,16 @@ def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
         return path
     kind, _, arm = name.rpartition(":")
     named = re.fullmatch(NAME.strip("^$"), arm) and not arm.endswith((".json", suffix))
-    what = "is a folder, and no file" if path.is_dir() else "no such file"
+    what = "is a folder, not a file" if path.is_dir() else "there is no such file"
     if not named or kind not in ("", "baseline") or (kind and suffix != ".json"):
-        raise Refused(f"{name}: {what}", reason="report-missing")
+        raise Refused("report-missing", what, file=name)
     found = (root / "policy" / "baselines" if kind else root / OUTPUT / folder) / f"{arm}{suffix}"
     if not found.exists():
         raise Refused(
-            f"{name}: {what}, and there is no {found}, where that of an arm of the name would lie",
-            reason="report-missing",
-            remedy=f"Make it:  eval-gate baseline {arm} --write"
+            "report-missing",
+            f"{what}, and no {found}, which would be that of an arm of the name",
+            file=name,
+            mend=f"Make it:  eval-gate baseline {arm} --write"
             if kind
             else f"Make it:  eval-core measure {arm}",
         )
@@ -233,11 +234,9 @@ def _report(name: str, root: Path) -> Entry:
     try:
         return of_report(str(path), read_report(path))
     except Refused as error:
-        if error.reason == "report-malformed" and _is_run(path):
-            raise Misuse(
-                f"{path}: is a run, and not a report; say --qrels FILE, the judgements to score it against",
-                reason="run-without-qrels",
-            ) from error
+        if error.code == "report-malformed" and _is_run(path):
+            what = "is a run, not a report; say --qrels FILE, the judgements to score it against"
+            raise Misuse("run-without-qrels", what, file=path) from error
         raise
 
 
@@ -272,9 +271,8 @@ def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: 
     path = _find(name, root, "runs", ".jsonl")
     line, header = _first_line(path)
     if line == b"{" or header.get("schema") == "report-v1":
-        raise Misuse(
-            f"{path}: is a report, and --qrels goes with runs; leave it out", reason="report-with-qrels"
-        )
+        what = "is a report, and --qrels goes with runs; leave it out"
+        raise Misuse("report-with-qrels", what, file=path)
     scores = score_files(path, qrels, measures, ties)
     outcomes = _outcomes(path) if scores.left_out else {}
     return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)

@@ -114,12 +114,11 @@ def _find(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None
     if own.is_file():
         return own, given
     if given in arms:
-        raise Refused(f"{own}: no such report", reason="report-missing", remedy=f"eval-core measure {given}")
+        what = "there is no such report"
+        raise Refused("report-missing", what, file=own, mend=f"eval-core measure {given}")
     known = dict.fromkeys([*arms, *sorted(path.stem for path in folder.glob("*.json"))])
-    raise Misuse(
-        f"no report and no arm {given!r}{did_you_mean(given, known)}  (arms: {', '.join(known) or 'none'})",
-        reason="arm-unknown",
-    )
+    near = f"{did_you_mean(given, known)}  (arms: {', '.join(known) or 'none'})"
+    raise Misuse("arm-unknown", f"there is neither a report nor an arm {given!r}{near}")
 
 
 def _baseline(report: Report, against: Path | None, root: Path) -> tuple[Path, Report]:
@@ -130,7 +129,7 @@ def _baseline(report: Report, against: Path | None, root: Path) -> tuple[Path, R
     if against is not None:
         return against, read_report(against)
     if not re.fullmatch(NAME, report.arm):
-        raise Misuse(f"arm {report.arm!r} has no baseline; say --against FILE", reason="arm-unknown")
+        raise Misuse("arm-unknown", "has no baseline; say --against FILE", subject=f"arm {report.arm!r}")
     path = root / "policy" / "baselines" / f"{report.arm}.json"
     try:
         return path, read_report(path, report.arm)
@@ -138,9 +137,10 @@ def _baseline(report: Report, against: Path | None, root: Path) -> tuple[Path, R
         if path.exists():
             raise
         raise Refused(
-            f"{path}: no such baseline",
-            reason="report-missing",
-            remedy="Say --against FILE for another report to compare with, or make one: eval-gate baseline",
+            "report-missing",
+            "there is no such baseline",
+            file=path,
+            mend="Say --against FILE for another report to compare with, or make one: eval-gate baseline",
         ) from error
 
 

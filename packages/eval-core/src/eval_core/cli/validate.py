@@ -115,7 +115,7 @@ def _report(path: Path) -> str:
     beside = provenance.sidecar(path)
     if os.path.lexists(beside):
         for finding in provenance.check(report, raw, beside):
-            raise Refused(finding.message, reason=finding.code, remedy=f"eval-core measure {report.arm}")
+            raise Refused(finding.code, finding.message, mend=f"eval-core measure {report.arm}")
         return told
     return told if _is_copy(path) else f"{told}; no provenance beside it"
 

@@ -275,9 +275,8 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
             limit, cutoffs = task.parts["limit"], cutoffs_of(task.parts)
         except (KeyError, ValueError, RecursionError) as error:
             told = f"has no {error}" if isinstance(error, KeyError) else error
-            raise Misuse(
-                f"{path}:1  is no sound header of a run: {told}; measure again", reason="run-malformed"
-            ) from error
+            what = f"is not a sound header of a run: {told}; measure again"
+            raise Misuse("run-malformed", what, file=path, line=1) from error
     queries = {name: Asked("scored", found.judged, found.retrieved) for name, found in scores.queries.items()}
     known: Mapping[str, Outcome] = {"errored": "errored", "unscored": "unscored", "unscorable": "unscorable"}
     queries |= {name: Asked(known[outcomes[name]]) for name in scores.left_out if name in outcomes}
@@ -349,9 +348,9 @@ class TaskDiffers(Refused):
         ]
         head = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
         super().__init__(
+            "task-differs",
             "\n".join([f"{head} (task-differs):", *lines]),
-            reason="task-differs",
-            remedy="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
+            mend="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
         )
 
 

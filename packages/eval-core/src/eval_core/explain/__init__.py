@@ -22,7 +22,7 @@ from eval_core.backend import Document
 from eval_core.compare import usual
 from eval_core.compare.models import of_report
 from eval_core.config import OUTPUT, Workspace
-from eval_core.errors import CouldNot, Misuse, Refused, did_you_mean
+from eval_core.errors import CouldNot, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.explain.models import (
     STATUS_OF,
     ExplainedQuery,
@@ -65,7 +65,8 @@ def headline_of(reports: Sequence[tuple[Path, Report]], notes: list[str]) -> met
     try:
         return usual([of_report(str(path), report) for path, report in reports], notes)[0]
     except Misuse as error:
-        raise Refused(f"{reports[0][0]}: dataset.headline: {error}", reason="report-malformed") from error
+        what = error.details.what
+        raise Refused("report-malformed", what, file=reports[0][0], key="dataset.headline") from error
 
 
 def limit_of(report: Report) -> int:
@@ -198,8 +199,8 @@ def _corpus(
                 documents[document.id] = document
         timeline = _timeline(report, folder, digests, notes)
     except (Misuse, CouldNot) as error:
-        remedy = f"; run  {error.remedy}" if error.remedy else ""
-        notes.append(f"explained from the report alone, without texts: {error.message}{remedy}")
+        mend = f"; run  {error.details.mend}" if error.details.mend else ""
+        notes.append(f"explained from the report alone, without texts: {error.message}{mend}")
         return _Corpus()
     now, then = corpus_digest(digests.items()), str(report.task.parts.get("corpus"))
     if faults or now != then:
@@ -319,8 +320,10 @@ def explain(
     """
     by_id = {row.id: row for row in report.rows}
     if strange := [name for name in dict.fromkeys(queries) if name not in by_id]:
-        told = [f"{path}: no query {name!r}{did_you_mean(name, by_id)}" for name in strange]
-        raise Misuse("\n".join(told), reason="query-unknown")
+        raise Faults(
+            Fault(f"there is no query {name!r}{did_you_mean(name, by_id)}", code="query-unknown", file=path)
+            for name in strange
+        )
     notes: list[str] = []
     headline = headline_of([(path, report), *([baseline] if baseline else [])], notes)
     fell = lost(report, baseline[1], headline) if want_lost and baseline else None

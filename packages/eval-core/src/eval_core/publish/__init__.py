@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.console import utf8
-from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
-from eval_core.files import atomic, refuse_special
+from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
+from eval_core.files import atomic, refuse_special, unwritable
 from eval_core.publish import figures, marks
 from eval_core.publish.marks import DEFAULT_FORM, Asserted, Number, Page, Table
 from eval_core.publish.models import Mark, Publication, Refusal, State, Waived
@@ -88,16 +88,14 @@ class _Sources:
             there = {file.stem for file in self.reports.glob("*.json")}
             known = sorted({*self.configured.arms, *there})
             raise Misuse(
-                f"no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
-                reason="arm-unknown",
+                "arm-unknown",
+                f"there is no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
             )
         source = _Source()
         try:
             report, raw = _report(path, name)
         except Refused as error:
-            source.refusals.append(
-                Refusal(code=error.reason, message=utf8(error.message), remedy=error.remedy)
-            )
+            source.refusals.append(Refusal(code=error.code, message=utf8(error.message), remedy=error.mend))
             return source
         if not report.health.ok:
             health = report.health
@@ -139,9 +137,8 @@ def _report(path: Path, arm: str) -> tuple[Report, bytes]:
         refuse_special(path)
         raw = path.read_bytes()
     except OSError as error:
-        raise Refused(
-            f"{path}: cannot be read: {error.strerror or error}", reason="report-missing"
-        ) from error
+        what = f"cannot be read: {error.strerror or error}"
+        raise Refused("report-missing", what, file=path) from error
     return parse_report(raw, path, arm), raw
 
 
@@ -244,15 +241,11 @@ def _pages(paths: Iterable[Path]) -> tuple[list[Page], list[Fault]]:
             # Bytes and not text, which would turn every line end into one kind.
             read.append(marks.find(path, path.read_bytes().decode("utf-8")))
         except UnicodeDecodeError as error:
-            faults.append(
-                Fault(utf8(str(path)), f"the page is not UTF-8 text (byte {error.start})", "page-unreadable")
-            )
+            what = f"the page is not UTF-8 text (byte {error.start})"
+            faults.append(Fault(what, code="page-unreadable", file=utf8(str(path))))
         except OSError as error:
-            faults.append(
-                Fault(
-                    utf8(str(path)), f"the page cannot be read: {error.strerror or error}", "page-unreadable"
-                )
-            )
+            what = f"the page cannot be read: {error.strerror or error}"
+            faults.append(Fault(what, code="page-unreadable", file=utf8(str(path))))
     return read, faults
 
 
@@ -271,7 +264,8 @@ def _faults(page: Page, sources: _Sources) -> list[Fault]:
             cells = [cell for row in target.cells for cell in row] if isinstance(target, Table) else [target]
             wrong = [message for cell in cells if (message := _wrong(cell, sources))]
         faults += [
-            Fault(f"{page.path}:{mark.line}", message, "mark-unknown") for message in dict.fromkeys(wrong)
+            Fault(message, code="mark-unknown", file=page.path, line=mark.line)
+            for message in dict.fromkeys(wrong)
         ]
     return faults
 
@@ -284,7 +278,7 @@ def _wrong(cell: Number, sources: _Sources) -> str | None:
     try:
         source = sources.arm(cell.arm)
     except Misuse as error:
-        if error.reason != "arm-unknown":
+        if error.code != "arm-unknown":
             raise
         return error.message
     if source.report is None:
@@ -329,7 +323,7 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
             try:
                 given = figures.value(sources.table(), target, sources.other)
             except Refused as error:
-                unfit[error.message] = Refusal(code=error.reason, message=utf8(error.message))
+                unfit[error.message] = Refusal(code=error.code, message=utf8(error.message))
         if given is not None and written != given:
             # White space around a number belongs to the page.
             body = before.replace(written, given, 1) if written else given
@@ -390,7 +384,7 @@ def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path 
         )
     elif other is not None and not any(isinstance(target, Asserted) for target in targets):
         if not other.exists():
-            raise Misuse(f"{other}: no such file of published metrics", reason="file-missing")
+            raise Misuse("file-missing", "there is no such file of published metrics", file=other)
         message, help_ = f"{names}: no mark asserts anything of {utf8(str(other))}", "metric from:KEY"
     else:
         return []
@@ -418,6 +412,4 @@ def _put(path: Path, text: str) -> None:
         with atomic(path.resolve()) as stream:
             stream.write(text.encode("utf-8"))
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
-        ) from error
+        raise unwritable(path, error) from error

@@ -144,7 +144,7 @@ def find(path: Path, text: str) -> Page:
 
 
 def _place(fault: Fault) -> int:
-    return int(fault.where.rpartition(":")[2])
+    return fault.line or 0
 
 
 class _Reader:
@@ -164,7 +164,7 @@ class _Reader:
         return bisect_right(self.starts, place)
 
     def fault(self, place: int, message: str) -> None:
-        self.faults.append(Fault(f"{self.path}:{self.line(place)}", message, "mark-malformed"))
+        self.faults.append(Fault(message, code="mark-malformed", file=self.path, line=self.line(place)))
 
     def begins(self, line: int) -> int:
         """Where the first character of a line stands that is no blank; looked for once."""

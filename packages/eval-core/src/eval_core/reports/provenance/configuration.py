@@ -119,7 +119,7 @@ def configuration(path: Path) -> Configured:
     """
     arms = _toml(read_text(path, "configuration"), path, "configuration").get("arms")
     if not isinstance(arms, Mapping):
-        raise Misuse(f"{path}: has no [arms.NAME]", reason="file-malformed")
+        raise Misuse("file-malformed", "has no [arms.NAME]", file=path)
     return Configured(path, arms)
 
 
@@ -137,4 +137,4 @@ def _toml(text: str, path: Path, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError, OverflowError) as error:
-        raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the {what} is not TOML: {error}", file=path) from error
