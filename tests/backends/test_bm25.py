@@ -327,7 +327,7 @@ def test_the_title_is_searched(corpus: Callable[..., CorpusFile]) -> None:
 def test_a_wrong_option_is_refused_with_its_value(options: dict[str, Any], said: str) -> None:
     with pytest.raises(Misuse, match=said) as caught:
         BM25(**options)
-    assert caught.value.reason == "option-invalid"
+    assert caught.value.code == "option-invalid"
 
 
 def test_it_is_found_by_name_and_is_a_backend() -> None:

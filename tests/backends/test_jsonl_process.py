@@ -237,7 +237,7 @@ def test_placeholders_are_filled_in_and_no_shell_reads_them(
     ("head", "said", "options"),
     [
         ("sys.exit(7)", r"the command exited with code 7 before it replied: .*python", {}),
-        ("sys.exit('no such model')", r"(?s)code 1.*\n  stderr: no such model", {}),
+        ("sys.exit('no such model')", r"(?s)code 1.*\n  stderr: there is no such model", {}),
         (
             "print('Loading'); sys.stdout.flush()",
             r"(that is not JSON: 'Loading'|that no request asked for: 'Loading\\n') \(logs belong on standard error\)",
@@ -260,7 +260,7 @@ def test_a_command_that_does_not_come_up_cannot_be_indexed(
     """A1: index says the command, its exit code and the end of its standard error, and leaves nothing running."""
     with pytest.raises(CouldNot, match=said) as caught:
         adapter(head=head, **options)
-    assert caught.value.reason == "backend-start-failed"
+    assert caught.value.code == "backend-start-failed"
     assert "adapter.py" in str(caught.value)
 
 

@@ -289,7 +289,7 @@ def test_a_refusal_shows_the_texts_of_others_and_does_nothing_else(space: Space)
     assert item == f"- queries: {told}"
     assert len(done.err.splitlines()) == 3
     assert held("one", "no\x1b<b>.json", "--format", "markdown", where=space.root).out == (
-        "**REFUSED** no\\\\x1b&lt;b&gt;.json: no such file\n"
+        "**REFUSED** no\\\\x1b&lt;b&gt;.json: there is no such file\n"
     )
 
 
@@ -321,21 +321,21 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
     ("arguments", "code", "reason", "told"),
     [
         (["usual", "flat", "-m", "recall@11"], 1, "cutoff-beyond-limit", "take a cut-off of 10 at most"),
-        (["usual", "gone.json"], 1, "report-missing", "gone.json: no such file"),
+        (["usual", "gone.json"], 1, "report-missing", "gone.json: there is no such file"),
         (["usual", "never"], 1, "report-missing", "Make it:  eval-core measure never"),
         (["baseline:usual", "flat"], 1, "report-missing", "Make it:  eval-gate baseline usual --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
         (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
-        (["memory", "memory"], 1, "report-missing", "memory: is a folder, and no file, and there is no"),
-        (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, and no file"),
+        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file, and there is no"),
+        (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, not a file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (
             ["usual", ".eval/runs/flat.trec"],
             2,
             None,
-            "flat.trec: is a run, and not a report; say --qrels FILE",
+            "flat.trec: is a run, not a report; say --qrels FILE",
         ),
-        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: is a run, and not a report"),
+        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: is a run, not a report"),
         (["usual"], 2, None, "give two at least, before and after"),
         ([], 2, None, "give two at least"),
         (["usual", "flat", "--all", "--limit", "3"], 2, None, "give one of them"),
@@ -571,7 +571,7 @@ def test_a_run_with_a_broken_header_is_no_run_of_ours(arms: Path, tmp_path: Path
     (tmp_path / "odd.jsonl").write_text(json.dumps(header) + "\n" + "".join(lines[1:]))
     done = held("usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", where=arms)
     assert done.code == 2
-    assert "odd.jsonl:1  is no sound header of a run" in done.err
+    assert "odd.jsonl:1: is not a sound header of a run" in done.err
     assert "pydantic" not in done.err
 
 
@@ -599,7 +599,7 @@ def test_what_a_header_says_in_another_shape_is_told_by_its_name(
             "usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", "--format", form, where=arms
         )
         assert done.code == 2
-        assert f"odd.jsonl:1  is no sound header of a run: {told}" in done.err
+        assert f"odd.jsonl:1: is not a sound header of a run: {told}" in done.err
         assert "pydantic" not in done.err
 
 
@@ -609,7 +609,7 @@ def test_a_run_of_deeply_nested_ids_is_refused(tmp_path: Path, ids: str) -> None
     (tmp_path / "deep.jsonl").write_text(f'{{"id": "q1", "ids": {ids}}}\n')
     done = held("deep.jsonl", "deep.jsonl", "--qrels", "q", where=tmp_path)
     assert done.code == 2
-    assert "deep.jsonl:1  " in done.err
+    assert "deep.jsonl:1: " in done.err
 
 
 def test_measures_may_be_given_with_commas(arms: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(CouldNot) as caught:
         write_text(tmp_path / "file" / "below", "x")
     assert str(caught.value).startswith(f"{tmp_path / 'file' / 'below'}: cannot be written: ")
-    assert caught.value.reason == "cannot-write"
+    assert caught.value.code == "cannot-write"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_text_that_cannot_be_read_is_told(
     with pytest.raises(Misuse) as caught:
         read_text(path, "policy")
     assert str(caught.value).startswith(f"{path}: {told}")
-    assert caught.value.reason == reason
+    assert caught.value.code == reason
 
 
 def test_a_folder_is_no_text(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_the_judged_document_gone_from_a_moving_source_stops_the_measuring(thing
     (notes / "a.md").unlink()
     with pytest.raises(CouldNot) as caught:
         things.measure(backend)
-    assert (caught.value.reason, caught.value.exit_code) == ("judged-document-absent", 3)
+    assert (caught.value.code, caught.value.exit_code) == ("judged-document-absent", 3)
     assert "judges document 'notes/a.md', which is not in the corpus" in str(caught.value)
 
 
@@ -207,14 +207,14 @@ def test_faults_of_sets_and_arms_are_told_together(space: Space) -> None:
         space.plans()
     told_ = [str(fault).replace(f"{space.root}/", "").split("  (")[0] for fault in caught.value.faults]
     assert told_ == [
-        "eval.toml:3  arms.\"a\".backend: no such backend 'bm52'; did you mean 'bm25'?",
-        "eval.toml:8  arms.\"b\".options: backend 'bm25' has no option 'k11'; did you mean 'k1'?",
-        "eval.toml:12  arms.\"c\".options: bm25: option k1 = 'x': give a number from 0.001 to 1000",
-        "two/corpus.jsonl:9  _id 'a b' holds white space or control characters; write it as 'a%20b'",
-        "one/qrels/test.tsv:8  judges document 'd99', which is not in the corpus",
-        "two/qrels/test.tsv:8  judges 'd1' for 'q1' again (first at line 2)",
-        "eval.toml:16  arms.\"d\".split: three/qrels/tset.tsv: no such split; did you mean 'test'?",
-        "eval.toml:18  arms.\"e\".dataset: thre: no such dataset folder; did you mean 'three'?",
+        "eval.toml:3: arms.\"a\".backend: there is no backend 'bm52'; did you mean 'bm25'?",
+        "eval.toml:8: arms.\"b\".options: backend 'bm25': k11: there is no such option; did you mean 'k1'?",
+        "eval.toml:12: arms.\"c\".options: backend 'bm25': k1 = 'x': give a number from 0.001 to 1000",
+        "two/corpus.jsonl:9: _id 'a b' holds white space or control characters; write it as 'a%20b'",
+        "one/qrels/test.tsv:8: judges document 'd99', which is not in the corpus",
+        "two/qrels/test.tsv:8: judges 'd1' for 'q1' again (first at line 2)",
+        "eval.toml:16: arms.\"d\".split: three/qrels/tset.tsv: there is no such split; did you mean 'test'?",
+        "eval.toml:18: arms.\"e\".dataset: thre: there is no such dataset folder; did you mean 'three'?",
     ]
 
 
@@ -222,7 +222,7 @@ def test_a_fault_at_hand_comes_before_a_source_that_is_absent(things: Space) -> 
     source = '[[corpus.source]]\ntype = "dir"\nname = "notes"\npath = "../absent"\n'
     things.set(DOCUMENTS, QUERIES, JUDGEMENTS, DEFINITION + source)
     things.arm(backend="bm52")
-    with pytest.raises(Faults, match="no such backend"):
+    with pytest.raises(Faults, match="there is no backend"):
         things.plans()
     things.config.unlink()
     things.arm(backend="bm25")

@@ -122,7 +122,7 @@ def test_json_is_the_contract(kb: Space) -> None:
         "before": 2,
         "queries": 3,
         "added": ({"id": "q03", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},),
-        "warnings": ("a.ndjson:2  stands word for word in 'd2': 'Backups are tried twice a year'",),
+        "warnings": ("a.ndjson:2: stands word for word in 'd2': 'Backups are tried twice a year'",),
         "arms": ("arm",),
     }
 
@@ -183,7 +183,7 @@ def test_questions_come_as_csv_too(kb: Space, text: str, rows: list[tuple[str, s
         ({"text": "who?", "relevant": ["d1"], "id": 3}, ["id 3 is not a text"]),
         ({"text": "who?", "relevant": ["d1"], "kind": ""}, ["kind '' should be a text"]),
         ({"text": "who?", "relevant": ["d1"], "category": ["x"]}, ["category ['x'] should be a text"]),
-        ({"text": "who?", "relevant": ["d1"], "knd": "x"}, ["unknown key 'knd'; did you mean 'kind'?"]),
+        ({"text": "who?", "relevant": ["d1"], "knd": "x"}, ["'knd': unknown key; did you mean 'kind'?"]),
         (
             {"text": "who?", "relevant": ["d1"], "kind": "habit"},
             ["kind 'habit': 'd1' is judged relevant and has"],
@@ -253,17 +253,17 @@ def test_nearly_the_same_words_are_taken_where_that_is_meant(kb: Space) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "code", "told"),
     [
-        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1  unknown key 'relevnt'; did you mean 'relevant'?"),
-        ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1  has no column 'text'"),
-        ("a.csv", "text,relevant,text\n", 2, "a.csv:1  column 'text' is there twice"),
-        ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2  has 3 cells and the header 2 columns"),
-        ("a.csv", 'text,relevant\n"x\ny",d1\nwho?,\n', 2, "a.csv:4  has no 'relevant'"),
-        ("a.csv", 'text,relevant\n"who?,d1\n', 2, "a.csv:2  not CSV: "),
-        ("a.csv", "", 2, "a.csv:1  is empty; expected a header of text, relevant, "),
+        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1: 'relevnt': unknown key; did you mean 'relevant'?"),
+        ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1: has no column 'text'"),
+        ("a.csv", "text,relevant,text\n", 2, "a.csv:1: column 'text' is there twice"),
+        ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2: has 3 cells and the header 2 columns"),
+        ("a.csv", 'text,relevant\n"x\ny",d1\nwho?,\n', 2, "a.csv:4: has no 'relevant'"),
+        ("a.csv", 'text,relevant\n"who?,d1\n', 2, "a.csv:2: not CSV: "),
+        ("a.csv", "", 2, "a.csv:1: is empty; expected a header of text, relevant, "),
         ("a.csv", "text,relevant\n", 2, "a.csv: holds no question"),
         ("a.jsonl", "\n\n", 2, "a.jsonl: holds no question"),
         ("a.txt", "who?", 2, "a.txt: questions are JSON lines or CSV"),
-        ("none.jsonl", None, 2, "none.jsonl: no such file"),
+        ("none.jsonl", None, 2, "none.jsonl: there is no such file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(
@@ -280,7 +280,7 @@ def test_a_file_that_cannot_be_read_is_refused(
 
 def test_bytes_that_are_no_text_have_their_line(kb: Space) -> None:
     (kb.root / "a.csv").write_bytes(b"text,relevant\nwho?,d1\nwh\xff,d1\n")
-    assert "a.csv:3  not UTF-8: byte 0xff" in kb.core("query", "add", "set", "a.csv").err
+    assert "a.csv:3: not UTF-8: byte 0xff" in kb.core("query", "add", "set", "a.csv").err
 
 
 @pytest.mark.parametrize("source", ["", " "])
@@ -305,8 +305,8 @@ def test_a_question_that_stands_in_a_document_is_shown(kb: Space) -> None:
     )
     done = kb.core("query", "add", "set", "asked.jsonl", "--format", "json")
     assert Added.model_validate_json(done.out).warnings == (
-        "asked.jsonl:1  stands word for word in 'd3', not judged relevant: 'LUNCH is at noon?'",
-        "asked.jsonl:2  stands word for word in 'd1': 'key is changed every'",
+        "asked.jsonl:1: stands word for word in 'd3', not judged relevant: 'LUNCH is at noon?'",
+        "asked.jsonl:2: stands word for word in 'd1': 'key is changed every'",
     )
 
 
@@ -459,7 +459,7 @@ def test_a_set_that_is_not_sound_gets_nothing(kb: Space) -> None:
     asked(kb, ASKED)
     done = kb.core("query", "add", "set", "asked.jsonl")
     assert done.code == 2
-    assert "set/qrels/test.tsv:4  judges for query 'q09', which is not in queries.jsonl" in done.err
+    assert "set/qrels/test.tsv:4: judges for query 'q09', which is not in queries.jsonl" in done.err
     assert content(kb.root / "set") == before
 
 
@@ -511,7 +511,7 @@ def test_a_set_that_is_not_there_is_named(space: Space) -> None:
     asked(space, ASKED)
     done = space.core("query", "add", "sett", "asked.jsonl")
     assert done.code == 2
-    assert "sett: no such dataset folder; did you mean 'set'?" in done.err
+    assert "sett: there is no such dataset folder; did you mean 'set'?" in done.err
 
 
 # ------------------------------------------------------------- what to make anew
@@ -553,7 +553,7 @@ def test_a_workspace_elsewhere_is_named_by_its_file(kb: Space, tmp_path: Path) -
     assert f"until they\nare made anew in {kb.root}:" in done.out
     assert "eval-core measure arm" in done.out
     done = kb.core("query", "add", kb.root / "set", file, "--config", "no.toml", where=tmp_path)
-    assert (done.code, "no.toml: no such file" in done.err) == (2, True)
+    assert (done.code, "no.toml: there is no such file" in done.err) == (2, True)
 
 
 def test_a_document_that_an_arms_filter_would_hide_is_a_fault(space: Space) -> None:
@@ -566,7 +566,7 @@ def test_a_document_that_an_arms_filter_would_hide_is_a_fault(space: Space) -> N
     done = space.core("query", "add", "set", "asked.jsonl")
     assert done.code == 2
     assert (
-        "asked.jsonl:1  category 'x': 'd2' is judged relevant and has category None; a filter would hide it"
+        "asked.jsonl:1: category 'x': 'd2' is judged relevant and has category None; a filter would hide it"
         in done.err
     )
 

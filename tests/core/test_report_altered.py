@@ -354,7 +354,7 @@ def passes(value: Any, original: Report) -> bool:
     try:
         return parse_report(json.dumps(value).encode(), PATH) != original
     except Refused as error:
-        assert error.reason == "report-malformed"
+        assert error.code == "report-malformed"
         return False
 
 

@@ -73,7 +73,7 @@ def test_what_is_wrong_with_them_is_told_with_its_line(path: Path, text: str, li
     with pytest.raises(Faults) as caught:
         waivers.read(path)
     assert caught.value.exit_code == 2
-    assert f"{path}:{line}  " in str(caught.value)
+    assert f"{path}:{line}: " in str(caught.value)
     assert words in str(caught.value)
 
 
