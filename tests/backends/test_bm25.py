@@ -358,7 +358,7 @@ def test_it_answers_only_between_index_and_close() -> None:
 
 
 def test_an_id_that_comes_twice_is_refused() -> None:
-    with pytest.raises(CouldNot, match="'a' comes twice"):
+    with pytest.raises(CouldNot, match="document id 'a' twice"):
         BM25().index(Held([Document("a", "", "x"), Document("a", "", "y")]))
 
 

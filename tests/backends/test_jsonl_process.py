@@ -237,7 +237,7 @@ def test_placeholders_are_filled_in_and_no_shell_reads_them(
     ("head", "said", "options"),
     [
         ("sys.exit(7)", r"the command exited with code 7 before it replied: .*python", {}),
-        ("sys.exit('no such model')", r"(?s)code 1.*\n  stderr: there is no such model", {}),
+        ("sys.exit('no such model')", r"(?s)code 1.*\n  stderr: no such model", {}),
         (
             "print('Loading'); sys.stdout.flush()",
             r"(that is not JSON: 'Loading'|that no request asked for: 'Loading\\n') \(logs belong on standard error\)",
@@ -332,7 +332,7 @@ def test_a_restart_that_fails_is_tried_again_at_each_request(adapter: Adapter, t
         ({"capabilities": "filter"}, r"capabilities = 'filter': give a list such as \['filter'\]"),
         (
             {"capabilities": ["filters"]},
-            r"no such capability 'filters'; did you mean 'filter'\?  \(known: expand, filter",
+            r"there is no capability 'filters'; did you mean 'filter'\?  \(known: expand, filter",
         ),
         ({"capabilities": [None]}, "None is no text"),
         ({"timeout": 0}, "timeout = 0: give a number from 0.001"),
@@ -356,7 +356,7 @@ def test_it_is_found_by_name_and_is_a_backend() -> None:
     assert isinstance(backend, JsonLines)
     assert backend.capabilities == {"filter", "temporal"}
     assert backend.describe() == {"protocol": "jsonl-v1"}
-    with pytest.raises(Misuse, match="needs the option 'command'"):
+    with pytest.raises(Misuse, match="command: the option is required"):
         make("jsonl", {})
 
 

@@ -326,7 +326,7 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
         (["baseline:usual", "flat"], 1, "report-missing", "Make it:  eval-gate baseline usual --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
         (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
-        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file, and there is no"),
+        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file, and no"),
         (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, not a file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (

@@ -316,18 +316,21 @@ def no_config(space: Space) -> tuple[str, ...]:
 
 
 MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
-    "unknown arm": (lambda space: ("god",), "eval.toml: there is no arm 'god'; did you mean 'good'?  (arms: good)"),
+    "unknown arm": (
+        lambda space: ("god",),
+        "eval.toml: there is no arm 'god'; did you mean 'good'?  (arms: good)",
+    ),
     "unknown backend": (
         arm_with("", backend="bm52"),
         "eval.toml:7: arms.\"bad\".backend: there is no backend 'bm52'; did you mean 'bm25'?  (installed: ",
     ),
     "unknown option": (
         arm_with("options.tokeniser = 'words'"),
-        "eval.toml:8: arms.\"bad\".options: backend 'bm25': tokeniser: there is no such option; did you mean 'tokenizer'?",
+        "eval.toml:8: arms.\"bad\".options: backend 'bm25': tokeniser: there is no such option; did you mean 'tok",
     ),
     "value of an option": (
         arm_with("options.tokenizer = 'word'"),
-        'eval.toml:8: arms."bad".options: backend 'bm25': tokenizer',
+        "eval.toml:8: arms.\"bad\".options: backend 'bm25': tokenizer = 'word'",
     ),
     "missing option": (
         arm_with("", backend="jsonl"),
@@ -341,9 +344,12 @@ MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
     ),
     "cannot expand": (
         arm_with("expand = true"),
-        "eval.toml:8: arms.\"bad\".expand = true, and backend 'bm25' cannot expand",
+        "eval.toml:8: arms.\"bad\".expand = True: backend 'bm25' cannot expand",
     ),
-    "no configuration": (no_config, "eval.toml: there is no such file; run in the folder that holds eval.toml"),
+    "no configuration": (
+        no_config,
+        "eval.toml: there is no such file; run in the folder that holds eval.toml",
+    ),
     "unknown split": (
         arm_with("split = 'tst'"),
         "eval.toml:8: arms.\"bad\".split: set/qrels/tst.tsv: there is no such split; did you mean 'test'?",

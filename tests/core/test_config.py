@@ -63,13 +63,15 @@ def test_an_unknown_arm_is_told_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(Misuse) as caught:
         workspace.chosen(("fsat",))
     assert (
-        str(caught.value) == f"{workspace.path}: there is no arm 'fsat'; did you mean 'fast'?  (arms: fast, slow.one)"
+        str(caught.value)
+        == f"{workspace.path}: there is no arm 'fsat'; did you mean 'fast'?  (arms: fast, slow.one)"
     )
 
 
 def test_a_missing_file_says_where_to_run(tmp_path: Path) -> None:
     with pytest.raises(
-        Misuse, match=r"there is no such file; run in the folder that holds eval\.toml, or say --config FILE"
+        Misuse,
+        match=r"there is no such file\n  Run in the folder that holds eval\.toml, or say --config FILE",
     ):
         load_workspace(tmp_path / "eval.toml")
 
@@ -132,7 +134,7 @@ def test_a_dataset_names_the_arm_that_answers_by_default(tmp_path: Path) -> None
         (
             '"sets/a" = "fast"\n"sets/a/" = "slow.one"',
             3,
-            "default.'sets/a/' and default.'sets/a' are one folder; keep one of them",
+            "default.'sets/a/': is the same folder as default.'sets/a'; keep one of them",
         ),
         ('"sets/a" = 1', 2, 'default."sets/a" = 1: should be a valid string'),
     ],

@@ -145,7 +145,9 @@ def test_a_missing_folder_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(Misuse) as caught:
         load(tmp_path / "memroy")
     near = str(tmp_path / "memory")
-    assert str(caught.value) == f"{tmp_path / 'memroy'}: there is no such dataset folder; did you mean {near!r}?"
+    assert (
+        str(caught.value) == f"{tmp_path / 'memroy'}: there is no such dataset folder; did you mean {near!r}?"
+    )
 
 
 def test_an_unknown_split_is_named_with_the_nearest(tmp_path: Path) -> None:
@@ -153,7 +155,9 @@ def test_an_unknown_split_is_named_with_the_nearest(tmp_path: Path) -> None:
     (folder / "qrels" / "train.tsv").write_text(HEADER + "q1\td1\t1\n")
     with pytest.raises(Misuse) as caught:
         load(folder, split="tset")
-    assert "tset.tsv: there is no such split; did you mean 'test'?  (splits: test, train)" in str(caught.value)
+    assert "tset.tsv: there is no such split; did you mean 'test'?  (splits: test, train)" in str(
+        caught.value
+    )
     assert caught.value.code == "split-unknown"
 
 

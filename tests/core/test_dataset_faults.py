@@ -13,7 +13,7 @@ from dataset_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, faults, 
 
 from eval_core.errors import CouldNot, Faults, Misuse
 from eval_core.sets.corpus import CorpusFile
-from eval_core.sets.dataset import ABSENT, load
+from eval_core.sets.dataset import load
 from eval_core.sets.definition import read_definition
 
 
@@ -292,7 +292,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
         load(folder)
     told = [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
-    assert [fault.split("  ")[0] for fault in told] == [
+    assert [fault.partition(": ")[0] for fault in told] == [
         "corpus.jsonl:4",  # id twice
         "corpus.jsonl:5",  # NaN
         "corpus.jsonl:6",  # not UTF-8
@@ -378,7 +378,7 @@ def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
         ('name = "n"\nheadlin = "mrr"\n', ":2", "headlin: unknown key; did you mean 'headline'?"),
         ('name = "n"\n\n[corpus]\nsorce = []\n', ":4", "corpus.sorce: unknown key; did you mean 'source'?"),
         ('name = "Not A Name"\n', ":1", "name = 'Not A Name': should match"),
-        ('version = "1"\n', "", "name is missing"),
+        ('version = "1"\n', "", "name: is missing"),
         (
             'name = "n"\nlimit = 5\n',
             "",
@@ -396,7 +396,7 @@ def test_a_definition_that_does_not_fit_is_told_with_line_and_mend(
 ) -> None:
     sound(tmp_path / "set", definition=text)
     found = faults(tmp_path / "set")
-    assert any(fault.startswith(f"dataset.toml{where}  {told}") for fault in found), found
+    assert any(fault.startswith(f"dataset.toml{where}: {told}") for fault in found), found
 
 
 def test_a_moving_source_that_lost_a_judged_document_is_no_fault_of_the_set(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_a_moving_source_that_lost_a_judged_document_is_no_fault_of_the_set(tmp_
     corpus.write_text(lines({"d1": "one", "d3": "three", "d4": "new"}))
     with pytest.raises(CouldNot) as caught:
         load(folder, corpus=corpus)
-    assert (caught.value.code, caught.value.exit_code) == (ABSENT, 3)
+    assert (caught.value.code, caught.value.exit_code) == ("judged-document-absent", 3)
     assert "qrels/test.tsv:3: judges document 'd2', which is not in the corpus" in str(caught.value)
     # Something wrong with the set itself is told as such, and in a pinned set so is the absent document.
     added("qrels/test.tsv", "q9\td1\t1\n")(folder)

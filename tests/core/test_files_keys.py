@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "told", "reason"),
     [
-        (None, "no such policy", "file-missing"),
+        (None, "there is no such policy", "file-missing"),
         (b"a = \xff", "the policy is not UTF-8 text (byte 4)", "file-malformed"),
         (b"\xef\xbb\xbfa = 1", "the policy begins with a byte order mark", "file-malformed"),
     ],

@@ -100,7 +100,7 @@ def test_a_selection_measures_some_of_the_queries(kinds: Space) -> None:
 def test_expansion_is_asked_only_of_a_backend_that_can(things: Space) -> None:
     """A capability that the arm asks for and the backend lacks is a fault of the arm."""
     backend = told()
-    with pytest.raises(Faults, match=r'arms."arm".expand = true, and backend \'told\' cannot expand'):
+    with pytest.raises(Faults, match=r'arms."arm".expand = True: backend \'told\' cannot expand'):
         things.measure(backend, text="expand = true\n")
     backend.capabilities = frozenset({"expand"})
     report = things.measure(backend)

@@ -234,5 +234,5 @@ def test_two_sets_of_one_name_are_refused(space: Space) -> None:
     for name in ("one", "two"):
         space.set(DOCUMENTS, QUERIES, JUDGEMENTS, INLINE, name=name)
         space.arm(name=name, backend="bm25", dataset=name)
-    with pytest.raises(Misuse, match="are both called 'things'; rename one"):
+    with pytest.raises(Misuse, match=r"has the name 'things', as .*; give one of them another name"):
         space.plans()

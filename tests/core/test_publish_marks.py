@@ -260,7 +260,7 @@ def test_foreign_text_that_may_be_markup_is_not_published(tmp_path: Path, text: 
     desk.page.write_text(page)
     [reason] = desk.told("--from", path)["reasons"]
     assert reason["code"] == "value-unfit"
-    assert f"gold.label is a text that no mark can hold: {text[:40]!r}" in reason["message"]
+    assert f"gold.label: is a text that no mark can hold: {text[:40]!r}" in reason["message"]
     assert desk.page.read_text() == page
 
 
@@ -274,7 +274,7 @@ def test_plain_short_words_are(tmp_path: Path, text: str) -> None:
 def test_a_number_of_endless_digits_asks_for_a_form(tmp_path: Path) -> None:
     path = tmp_path / "values.json"
     path.write_text('{"a": 0.' + "3" * 5000 + "}")
-    with pytest.raises(Refused, match=r"a is '0.333.*give a form") as caught:
+    with pytest.raises(Refused, match=r"a: is '0.333.*give a form") as caught:
         figures.value(figures.read(path), Asserted("a", ("a",), None), path)
     assert len(caught.value.message) < 300
     assert figures.value(figures.read(path), Asserted("a", ("a",), ".3f"), path) == "0.333"

@@ -183,7 +183,7 @@ def test_questions_come_as_csv_too(kb: Space, text: str, rows: list[tuple[str, s
         ({"text": "who?", "relevant": ["d1"], "id": 3}, ["id 3 is not a text"]),
         ({"text": "who?", "relevant": ["d1"], "kind": ""}, ["kind '' should be a text"]),
         ({"text": "who?", "relevant": ["d1"], "category": ["x"]}, ["category ['x'] should be a text"]),
-        ({"text": "who?", "relevant": ["d1"], "knd": "x"}, ["'knd': unknown key; did you mean 'kind'?"]),
+        ({"text": "who?", "relevant": ["d1"], "knd": "x"}, ["unknown key 'knd'; did you mean 'kind'?"]),
         (
             {"text": "who?", "relevant": ["d1"], "kind": "habit"},
             ["kind 'habit': 'd1' is judged relevant and has"],
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_a_question_is_said_with_its_line(
     kb: Space, question: Mapping[str, Any] | str, told: list[str]
 ) -> None:
     found = faults(kb, ASKED, question)
-    assert [line.startswith(f"2  {want}") for line, want in zip(found, told, strict=True)] == [True] * len(
+    assert [line.startswith(f"2: {want}") for line, want in zip(found, told, strict=True)] == [True] * len(
         told
     ), found
 
@@ -228,11 +228,11 @@ def test_every_fault_of_a_file_is_told_at_once_in_order_of_line(kb: Space) -> No
         {"text": "who tries the backups", "relevant": ["d2"], "id": "a", "scope": "no", "kind": "habit"},
         {"text": "Backups: who tries the?", "relevant": ["d2"], "id": "a"},
     )
-    assert [line.split("  ")[0] for line in found] == ["1", "1", "1", "1", "2", "4", "4", "4", "5", "5"]
+    assert [line.partition(": ")[0] for line in found] == ["1", "1", "1", "1", "2", "4", "4", "4", "5", "5"]
     assert any(
-        line.startswith("4  text 'who tries the backups' is asked already, by line 3") for line in found
+        line.startswith("4: text 'who tries the backups' is asked already, by line 3") for line in found
     )
-    assert any(line.startswith("5  id 'a' again (first at line 4)") for line in found)
+    assert any(line.startswith("5: id 'a' again (first at line 4)") for line in found)
     assert any("has 100% of its words in common with line 3" in line for line in found)
 
 
@@ -253,7 +253,7 @@ def test_nearly_the_same_words_are_taken_where_that_is_meant(kb: Space) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "code", "told"),
     [
-        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1: 'relevnt': unknown key; did you mean 'relevant'?"),
+        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1: unknown key 'relevnt'; did you mean 'relevant'?"),
         ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1: has no column 'text'"),
         ("a.csv", "text,relevant,text\n", 2, "a.csv:1: column 'text' is there twice"),
         ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2: has 3 cells and the header 2 columns"),
@@ -429,7 +429,7 @@ def test_a_file_that_cannot_be_put_back_is_named_with_the_mend(
     monkeypatch.undo()
     assert done.code == 3
     assert "queries.jsonl: holds 1 new lines whose judgements could not be written" in done.err
-    assert "remove its last 1 lines" in done.err
+    assert "Remove its last 1 lines" in done.err
 
 
 def test_a_file_that_another_process_changed_meanwhile_is_left_to_it(
@@ -446,7 +446,7 @@ def test_a_file_that_another_process_changed_meanwhile_is_left_to_it(
     done = kb.core("query", "add", "set", "asked.jsonl")
     assert done.code == 3
     assert (
-        "was changed while the questions were reviewed; nothing was added\n  run the command again"
+        "was changed while the questions were reviewed; nothing was added\n  Run the command again"
         in done.err
     )
     assert path.read_text().endswith("q01\td2\t1\n")

@@ -116,9 +116,7 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
     dataset(here / "other", INLINE)
     error = failed("kb")
     assert isinstance(error, CouldNot)
-    assert str(error) == (
-        "source 'notes': 'notes' does not exist\n  give its place: --source notes=PATH"
-    )
+    assert str(error) == ("source 'notes': 'notes' does not exist\n  give its place: --source notes=PATH")
     for name in ("mine", "yours"):
         (here / name).mkdir()
         (here / name / "a.md").write_text(name)
@@ -147,7 +145,7 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
         (("kb", "--source", "notes="), "--source = 'notes=': write NAME=PATH"),
         (("kb", "--source", "notes=a", "--source", "notes=b"), "--source = 'notes': was given twice"),
         (("gone",), "gone: there is no such dataset folder"),
-        (("kb", "copy"), "copy and kb are both called 'kb'; give one another name in dataset.toml"),
+        (("kb", "copy"), "copy: has the name 'kb', as kb does; give one of them another name"),
     ],
 )
 def test_wrong_usage_is_told(here: Path, arguments: tuple[str, ...], message: str) -> None:

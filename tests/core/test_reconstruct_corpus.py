@@ -264,7 +264,9 @@ def test_an_id_of_two_sources_is_a_fault_that_names_both(tmp_path: Path) -> None
         build(folder, wanted, tmp_path / "out")
     (fault,) = caught.value.faults
     assert (fault.file, fault.subject) == (str(folder / "dataset.toml"), "source 'drafts'")
-    assert fault.what == "gives the document 'd.md', and so does source 'facts'; give one of them another prefix"
+    assert (
+        fault.what == "gives the document 'd.md', and so does source 'facts'; give one of them another prefix"
+    )
 
 
 INLINE = '[[corpus.source]]\nname = "facts"\ntype = "inline"\n'
@@ -282,7 +284,9 @@ def test_all_faults_of_an_inline_corpus_are_told_with_their_lines(tmp_path: Path
     path.write_text("\n".join(lines))
     with pytest.raises(Faults) as caught:
         build(tmp_path, definition(INLINE), tmp_path / "out")
-    assert [(fault.file, fault.line) for fault in caught.value.faults] == [(str(path), n) for n in (2, 3, 4, 5)]
+    assert [(fault.file, fault.line) for fault in caught.value.faults] == [
+        (str(path), n) for n in (2, 3, 4, 5)
+    ]
     assert caught.value.faults[1].what == "_id 'a' again (first at line 1)"
 
 
@@ -360,7 +364,7 @@ def test_overrides_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("EVAL_SOURCE_UNKNOWN", "y")
     assert overrides_from_environment(["learning-notes", "b", "c"]) == {"learning-notes": Path("../x")}
     with pytest.raises(
-        Misuse, match=r"EVAL_SOURCE_LEARNING_NOTES stands for .*'learning-notes' and 'learning\.notes'"
+        Misuse, match=r"EVAL_SOURCE_LEARNING_NOTES: stands for .*'learning-notes' and 'learning\.notes'"
     ):
         overrides_from_environment(["learning-notes", "learning.notes"])
 

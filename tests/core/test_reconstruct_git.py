@@ -438,7 +438,7 @@ def test_an_unknown_branch_is_told(repo: Repo, tmp_path: Path, place: str) -> No
 @pytest.mark.parametrize("place", ["path", "url"])
 def test_what_is_no_name_of_a_branch_is_refused(repo: Repo, tmp_path: Path, place: str, branch: str) -> None:
     repo.commit({b"a.md": b"alpha"})
-    with pytest.raises(Misuse, match="is no name of a branch"):
+    with pytest.raises(Misuse, match="cannot be the name of a branch"):
         read(tmp_path, None, **{place: "notes" if place == "path" else repo.path.as_uri()}, branch=branch)
 
 
@@ -494,7 +494,7 @@ def test_a_url_without_the_commit(repo: Repo, tmp_path: Path) -> None:
 )
 def test_a_url_of_another_kind_is_refused(repo: Repo, tmp_path: Path, url: str) -> None:
     commit = repo.commit({b"a.md": b"alpha"})
-    with pytest.raises(Misuse, match="is none that can be fetched"):
+    with pytest.raises(Misuse, match="cannot be fetched"):
         read(tmp_path, url=url, commit=commit)
 
 
@@ -531,9 +531,7 @@ def test_an_override_must_hold_the_same_commit(repo: Repo, tmp_path: Path) -> No
 
 def test_an_absent_repository_raises(tmp_path: Path) -> None:
     """K4: a configured but absent source raises."""
-    with pytest.raises(
-        CouldNot, match=r"source 'notes': '\.\./gone' does not exist"
-    ) as caught:
+    with pytest.raises(CouldNot, match=r"source 'notes': '\.\./gone' does not exist") as caught:
         read(tmp_path, path="../gone", commit="1" * 40)
     assert (caught.value.code, caught.value.exit_code) == ("source-absent", 3)
     (tmp_path / "plain").mkdir()
@@ -609,7 +607,7 @@ def test_a_source_that_gives_no_document_is_an_error(
     repo: Repo, tmp_path: Path, keys: dict[str, Any], why: str
 ) -> None:
     commit = repo.commit({b"a.md": b"alpha", b"b.md": b"beta", b"c.bin": b"\0"})
-    with pytest.raises(Misuse, match=f"source 'notes' gave no documents: .*{why}"):
+    with pytest.raises(Misuse, match=f"source 'notes': gave no documents: .*{why}"):
         read(tmp_path, path="notes", commit=commit, **keys)
 
 

@@ -77,7 +77,7 @@ def test_as_of_and_between_agree_with_walking_through_the_epochs(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('{"epoch": 1, "id": "a", "when": 2}', "1 'when': unknown key  (known: epoch, id, supersedes, ends)"),
+        ('{"epoch": 1, "id": "a", "when": 2}', "1 unknown key 'when'  (known: epoch, id, supersedes, ends)"),
         ('{"id": "a"}', "1 epoch None should be a whole number of at least 1"),
         ('{"epoch": 0, "id": "a"}', "1 epoch 0 should be a whole number of at least 1"),
         ('{"epoch": true, "id": "a"}', "1 epoch True should be a whole number of at least 1"),

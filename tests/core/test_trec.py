@@ -157,9 +157,15 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
         "run:3: score 'x' should be a number",
     ),
     "not UTF-8": (b"q1 Q0 d1 1 2.0 t\nq1 Q0 d\xff 1 1.0 t\n", "run:2: not UTF-8: byte 0xff"),
-    "UTF-16": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16"), "run: is UTF-16, or no text at all; save it as UTF-8"),
-    "UTF-16 without a mark": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16-be"), "run: is UTF-16, or no text at all"),
-    "JSON, UTF-16": (ranked_lines(LISTS).encode("utf-16"), "run: is UTF-16, or no text at all"),
+    "UTF-16": (
+        "q1 Q0 d1 1 2.0 t\n".encode("utf-16"),
+        "run: is UTF-16, or not a text at all; save it as UTF-8",
+    ),
+    "UTF-16 without a mark": (
+        "q1 Q0 d1 1 2.0 t\n".encode("utf-16-be"),
+        "run: is UTF-16, or not a text at all",
+    ),
+    "JSON, UTF-16": (ranked_lines(LISTS).encode("utf-16"), "run: is UTF-16, or not a text at all"),
     "carriage returns alone": (
         "q1 Q0 d1 1 2.0 t\rq1 Q0 d2 1 1.0 t\r",
         "run: its lines end with CR alone; save it with LF or CRLF",
@@ -278,7 +284,7 @@ QRELS_FAULTS: dict[str, tuple[str | bytes, str]] = {
     "not UTF-8": (b"q1 0 d\xe9 1\n", "qrels:1: not UTF-8: byte 0xe9"),
     "a run": (trec_run(RUN), "qrels: holds a run and not judgements"),
     "JSON lines": (ranked_lines(LISTS), "qrels: holds a run and not judgements"),
-    "UTF-16": ("q1 0 d1 1\n".encode("utf-16"), "qrels: is UTF-16, or no text at all; save it as UTF-8"),
+    "UTF-16": ("q1 0 d1 1\n".encode("utf-16"), "qrels: is UTF-16, or not a text at all; save it as UTF-8"),
     "carriage returns alone": ("q1 0 d1 1\rq1 0 d2 1\r", "qrels: its lines end with CR alone"),
     "BEIR, carriage returns alone": (
         beir_qrels(QRELS).replace("\n", "\r"),
@@ -569,7 +575,7 @@ class Endless:
     ("content", "where"),
     [
         (b"x" * 5000, "run:1: "),
-        (b"q1 Q0 d1 1 2.0 t\n" + b"x" * 5000 + b"\n", "run  "),
+        (b"q1 Q0 d1 1 2.0 t\n" + b"x" * 5000 + b"\n", "run: "),
         (b'{"id":"q1","ids":["d1"]}\n' + b"[" * 5000, "run:2: "),
     ],
     ids=["the first", "of a TREC run", "of JSON lines"],
@@ -585,7 +591,7 @@ def test_a_line_that_goes_on_and_on_is_no_line_of_a_run(
     monkeypatch.setattr(source_module.Source, "read", lambda self, size=500: read(self, min(size, 500)))
     told = refused(tmp_path, content, trec_qrels(QRELS))
     assert told.startswith(f"{where}a line of more than ")
-    assert told.endswith(" MB, which is no line of rankings or judgements")
+    assert told.endswith(" MB, which cannot be one of rankings or judgements")
 
 
 def test_a_long_line_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@
 stable: other programs read them. Import this where an error is shown, not where one is raised.
 """
 
+# long because: it is one table, an entry a code
+
 from __future__ import annotations
 
 from types import MappingProxyType
@@ -27,7 +29,7 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "name-malformed": Entry(
             2,
             "Wrong name",
-            "A name becomes a file name, so it has to consist of lower-case letters, digits, and . _ -",
+            "A name becomes a file name, so it has to consist of lower-case letters, digits and the signs . _ - alone.",
         ),
         "override-malformed": Entry(
             2,
@@ -462,6 +464,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "policy-mixed": Entry(1, "Mixed policy", "The files of the policy are about different runs."),
         "gate-outdated": Entry(2, "Outdated gate", "The policy asks for a newer eval-gate than this one."),
+        "unbound": Entry(
+            2,
+            "Unbound floors",
+            "The floors name no task, so a verdict on them holds for whatever the report measured.",
+            "Write bound floors:  eval-gate floor --write",
+        ),
         "budgets-missing": Entry(2, "No budgets", "The file of budgets is missing."),
         "budget-missing": Entry(1, "No budget", "The arm has no budget, and the change needs one."),
         "target-policy-malformed": Entry(
@@ -688,3 +696,11 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
 
 #: Every code.
 REASONS: Final = MappingProxyType({code: entry for group in GROUPS.values() for code, entry in group.items()})
+
+#: The page that explains them, from the top of the repository.
+PAGE: Final = "docs/reasons.md"
+
+
+def link(code: str) -> str:
+    """Where a code is explained: `docs/reasons.md#floor-breached`."""
+    return f"{PAGE}#{code}"

@@ -192,7 +192,7 @@ def _corpus(
         definition = read_definition(folder)
         path = corpus_of(folder, definition, workspace.root / OUTPUT)
         for _, document in CorpusFile(path).numbered(
-            lambda line, told: faults.append(f"{path}:{line}  {told}")
+            lambda line, told: faults.append(str(Fault(told, file=path, line=line)))
         ):
             digests[document.id] = document_digest(document)
             if document.id in wanted:

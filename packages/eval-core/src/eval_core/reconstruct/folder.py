@@ -34,12 +34,12 @@ def entries(
     base = os.fsencode(folder / source.path if override is None else override)
     if not os.path.isdir(base):
         what = "is not a folder" if os.path.lexists(base) else "does not exist"
-        raise _error(source, f"{label!r} {what}", f"give its place: --source {source.name}=PATH")
+        raise _absent(source, f"{label!r} {what}", f"give its place: --source {source.name}=PATH")
     start = base
     for part in source.root.encode().split(b"/") if source.root else ():
         start = os.path.join(start, part)
         if os.path.islink(start) or not os.path.isdir(start):
-            raise _error(
+            raise _absent(
                 source, f"root {source.root!r} is not a folder of {label!r}  (links are not followed)"
             )
     avoid = {identity for place in leave_out if (identity := _identity(os.fsencode(place)))}
@@ -104,8 +104,8 @@ def _read(source: Folder, path: bytes, most: int) -> bytes:
 
 def _unreadable(source: Folder, error: OSError) -> NoReturn:
     name = os.fsdecode(error.filename) if error.filename is not None else "a file"
-    raise _error(source, f"{name!r} cannot be read: {error.strerror or error}") from error
+    raise _absent(source, f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
-def _error(source: Folder, what: str, mend: str | None = None) -> CouldNot:
+def _absent(source: Folder, what: str, mend: str | None = None) -> CouldNot:
     return CouldNot("source-absent", what, subject=f"source {source.name!r}", mend=mend)

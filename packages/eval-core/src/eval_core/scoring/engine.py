@@ -191,7 +191,7 @@ class Engine:
         known = next(query for query in self._qrels if query not in unscorable)
         return Misuse(
             "run-unjudged",
-            f"has no query that {judgements} judges and that can be scored: the run has {self._stranger!r}, the "
+            f"has no query in common with {judgements} that can be scored: the run has {self._stranger!r}, the "
             f"judgements {known!r}; are they of the same set, with ids written alike?",
             file=run,
         )

@@ -91,7 +91,7 @@ def add_questions(
             for name, question in named
         ),
         warnings=tuple(
-            f"{file}:{question.line}  stands word for word in {document!r}"
+            f"{file}:{question.line}: stands word for word in {document!r}"
             f"{'' if question.relevant.get(document, 0) else ', not judged relevant'}: {question.text!r}"
             for question, document in leaks(dataset, questions)
         ),
