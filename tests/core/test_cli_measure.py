@@ -348,7 +348,7 @@ MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
     ),
     "no configuration": (
         no_config,
-        "eval.toml: there is no such file; run in the folder that holds eval.toml",
+        "eval.toml: there is no such file\n  Run in the folder that holds eval.toml",
     ),
     "unknown split": (
         arm_with("split = 'tst'"),
