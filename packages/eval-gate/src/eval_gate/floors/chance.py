@@ -37,12 +37,12 @@ def reached(line: Line, bars: Iterable[Bar]) -> list[Bar]:
         rounds = max(ROUNDS, SCORED // max(1, len(entries)))
         for means in _rounds(entries, [bar.measure for bar in floored], line, rounds):
             for place, (bar, mean) in enumerate(zip(floored, means, strict=True)):
-                passed[place] += mean >= _lowest(bar) - TOLERANCE
+                passed[place] += mean >= by_floor(bar) - TOLERANCE
         found += [bar for bar, count in zip(floored, passed, strict=True) if count > REACHED * rounds]
     return found
 
 
-def _lowest(bar: Bar) -> float:
+def by_floor(bar: Bar) -> float:
     """The lowest mean that the floor alone lets pass."""
     floor = bar.floor or 0.0
     return floor if bar.misses is None else (bar.n - floor) / bar.n

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -86,7 +86,9 @@ def field_changes(
             yield from _drops(name, old, new, policies)
             continue
         if policies is not None:
-            old, new = (getattr(policy, name, value) for policy, value in zip(policies, (old, new), strict=True))
+            old, new = (
+                getattr(policy, name, value) for policy, value in zip(policies, (old, new), strict=True)
+            )
         if direction == "higher":
             if model is not Budget and None in (old, new):
                 continue  # a choice that does not apply on one side; another field says why
@@ -164,11 +166,11 @@ def _numbers(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
     for measure in before.floors.measures:
         if measure not in after.floors.measures:
             now = here.get((measure, None))
-            yield _change(measure, words(there[measure, None]), now and words(now), True, measure)
+            yield _change(measure, words(there[measure, None]), words(now) if now else None, True, measure)
     for measure in after.floors.measures:
         if measure not in before.floors.measures:
             old = there.get((measure, None))
-            yield _change(measure, old and words(old), words(here[measure, None]), False, measure)
+            yield _change(measure, words(old) if old else None, words(here[measure, None]), False, measure)
     dropped = set(before.floors.measures) - set(after.floors.measures)
     for key, bar in _bars_of(before, after.lines, dropped).items():
         old = there.get(key)
@@ -181,7 +183,7 @@ def _numbers(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
 
 
 def _bars_of(
-    before: ArmPolicy, lines: tuple[Line, ...] | Any, dropped: set[str]
+    before: ArmPolicy, lines: Sequence[Line], dropped: set[str]
 ) -> dict[tuple[str, str | None], Bar]:
     """The bars that these runs give under the choices that stood."""
     held = lines[-1].measures

@@ -36,7 +36,9 @@ class BarMove(Closed):
     allowed_before: int | None = Field(default=None, description="Of hit@k and all@k: misses that pass.")
     allowed: int | None = None
     rule: Literal["floor", "drop", "everywhere"]
-    queries: int = Field(description="Queries that the baseline answers and that may be lost, none being gained.")
+    queries: int = Field(
+        description="Queries that the baseline answers and that may be lost, none being gained."
+    )
 
 
 class QueryMove(Closed):

@@ -14,7 +14,7 @@ from eval_core.policy.evidence import Line
 from eval_core.policy.faults import faults, reasons_needed
 from eval_core.policy.models import MARGIN, P95_MS, ArmFloors, Budget
 from eval_core.scoring import metrics
-from eval_gate.floors.chance import reached
+from eval_gate.floors.chance import by_floor, reached
 from eval_gate.floors.difference import EVENTS, changes
 from eval_gate.verdict import BarChange
 
@@ -188,9 +188,7 @@ def _floors(
     held, known = (usual, usual) if old is None else (old.floors.measures, usual_measures(old.baseline))
     wanted = [name for name in usual if name in held or name not in known or name in wish.measures]
     wanted += [name for name in (*held, *wish.measures) if name not in usual]
-    measures = [
-        name for name in dict.fromkeys(wanted) if name in last.measures and name not in wish.reasons
-    ]
+    measures = [name for name in dict.fromkeys(wanted) if name in last.measures and name not in wish.reasons]
     stands = old.floors if old else None
     margin = wish.margin if wish.margin is not None else stands.margin if stands else MARGIN
     by_category = wish.by_category if wish.by_category is not None else bool(stands and stands.by_category)
@@ -291,37 +289,39 @@ def _check_reasons(
                 lacking[key] = what
     if lacking:
         options = " ".join(f'--reason {key}="…"' for key in lacking)
+        first, *others = lacking
+        what = "; ".join([lacking[first], *(f"{key}: {lacking[key]}" for key in others)])
         raise Refused(
             code,
-            "; ".join(lacking.values()),
+            what,
             subject=after.name,
-            key=next(iter(lacking)),
+            key=first,
             mend=f"If that is meant, say why (it is kept in the file):  {options}",
         )
 
 
 def _words(change: BarChange) -> str:
-    """A change in words, from before to after."""
-    named = change.measure or change.key
+    """A change in words, from before to after; its key is said beside it."""
+    named = "" if change.measure in (None, change.key) else f"{change.measure}: "
     if change.category is not None:
-        named += f" of {change.category}"
+        named = f"{change.measure} of {change.category}: "
     if change.before is None:
-        return f"{named}: {change.after}"
-    return f"{named}: {change.before} before, {change.after or 'none'} now"
+        return f"{named}{change.after}"
+    return f"{named}{change.before} before, {change.after or 'none'} now"
 
 
 def _hollow(policy: ArmPolicy) -> None:
     """Refuse floors that a backend without answers, or a random ranking, reaches."""
     floored = [bar for bar in policy.bars if bar.floor is not None]
     for bar in floored:
-        lowest = (bar.n - bar.floor) / bar.n if bar.misses is not None else bar.floor or 0.0
+        lowest = by_floor(bar)
         if lowest <= TOLERANCE:
             derived = " (derived from the flips of the runs)" if policy.floors.margin == "derived" else ""
             what = f"a margin of {margin_of(policy.choices, policy.lines)} misses{derived} leaves nothing to gate on"
             fixed = "Measure more runs, or take a fixed margin: --margin 2. " if derived else ""
             raise _vacuous(policy.name, bar.measure, bar.category, lowest, what, fixed)
     for bar in reached(policy.baseline, floored):
-        lowest = (bar.n - bar.floor) / bar.n if bar.misses is not None else bar.floor or 0.0
+        lowest = by_floor(bar)
         what = f"a random ranking of {_choice(policy.baseline)} reaches its floor, {lowest:.4f}, too"
         raise _vacuous(policy.name, bar.measure, bar.category, lowest, what)
 
@@ -330,9 +330,7 @@ def _vacuous(
     arm: str, measure: str, category: str | None, lowest: float, what: str, mend: str = ""
 ) -> Refused:
     out = f'{mend}Leave it out:  eval-gate floor {arm} --reason {measure}="…"'
-    return Refused(
-        "floor-vacuous", what, subject=arm, key=measure, category=category, bar=lowest, mend=out
-    )
+    return Refused("floor-vacuous", what, subject=arm, key=measure, category=category, bar=lowest, mend=out)
 
 
 def _choice(line: Line) -> str:

@@ -179,14 +179,18 @@ def _of_zip(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Report]
     for name, member in wanted.items():
         arm = name.removesuffix(".json")
         with archive.open(member) as stream:
-            raw = stream.read(member.file_size + 1)  # the size that was bounded, whatever the data would unpack to
+            raw = stream.read(
+                member.file_size + 1
+            )  # the size that was bounded, whatever the data would unpack to
         if len(raw) > member.file_size:
             raise _unsound(path, f"its member {member.filename!r} is larger than it says")
         yield arm, parse_report(raw, path / member.filename, arm)
 
 
 def _unsound(path: Path, what: str) -> Refused:
-    return Refused("archive-malformed", what, file=path, mend="Take what the job uploaded, as it was downloaded.")
+    return Refused(
+        "archive-malformed", what, file=path, mend="Take what the job uploaded, as it was downloaded."
+    )
 
 
 def without_ci_run(runs: Mapping[str, Iterable[Line]]) -> list[str]:

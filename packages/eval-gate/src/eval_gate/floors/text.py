@@ -11,6 +11,7 @@ from typing import Any
 from eval_core.errors import Refused
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.models import REQUIRED, ArmFloors, Budgets, Floors
+from eval_gate.floors.chance import by_floor
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -38,7 +39,7 @@ def floors_text(floors: Floors) -> str:
 def _settings(arm: ArmFloors) -> dict[str, Any]:
     """What is written of an arm, in the order of its fields."""
     given: dict[str, Any] = arm.model_dump(mode="json", exclude={"reasons"}, exclude_defaults=True)
-    return {**{"runs": given.pop("runs"), "n": given.pop("n"), "margin": arm.margin}, **given}
+    return {"runs": given.pop("runs"), "n": given.pop("n"), "margin": arm.margin, **given}
 
 
 def budgets_text(budgets: Budgets) -> str:
@@ -98,7 +99,7 @@ def plain(arms: Iterable[ArmPolicy]) -> str:
         for bar in arm.bars:
             if bar.floor is None or bar.category is not None:
                 continue
-            lowest = bar.floor if bar.misses is None else (bar.n - bar.floor) / bar.n
+            lowest = by_floor(bar)
             hundredths = math.floor(lowest * 100 + 1e-9)
             if hundredths <= 0:
                 raise Refused(
