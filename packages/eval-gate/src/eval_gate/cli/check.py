@@ -261,7 +261,7 @@ class _Gate:
         self, names: tuple[str, ...], places: dict[str, Path], reports: Path, seen: list[Seen]
     ) -> Iterator[ArmVerdict]:
         from eval_gate.check.checkout import Checkout
-        from eval_gate.check.origin import Origins, owned
+        from eval_gate.check.origin import Origins, owned, sets
 
         origins = Origins(
             self.folder,
@@ -276,6 +276,7 @@ class _Gate:
             strict=self.strict,
             owned=owned(self.configured),
             policy=self.policy.folder,
+            sets=sets(self.configured),
         )
         # One at a time: of fifty arms no more than one report is held.
         for name in names:
