@@ -17,7 +17,7 @@ from eval_core.policy.faults import faults, says
 from eval_core.policy.files import BUDGETS, Policy
 from eval_core.policy.models import P95_MS, Budget, Budgets
 from eval_core.reports.report import Report
-from eval_gate.check.rules import latency
+from eval_gate.check.rules import breach, grades, latency, must_pass
 from eval_gate.promotion.evidence import refused
 from eval_gate.promotion.models import FileChange, Promotion, PromotionRecord, Rule
 from eval_gate.promotion.state import RECORDS, number, records
@@ -57,8 +57,8 @@ def budgeted(arm: ArmPolicy, report: Report, p95_ms: float | None, reason: str |
 
 
 def unmet(arm: ArmPolicy, report: Report) -> list[Reason]:
-    """What keeps a budget from being that of a default: choices without a reason, a report of something else, or a
-    latency that was not measured or is beyond it.
+    """What keeps an arm from being a default that passes its gate: a choice without a reason, a report of something
+    else, or one that is below a bar or beyond the budget.
 
     Args:
         arm: the candidate with its budget.
@@ -68,8 +68,11 @@ def unmet(arm: ArmPolicy, report: Report) -> list[Reason]:
     found = [Reason.of(error) for error in faults(arm)]
     for problem in (*unfit(line), *unlike(line, arm.baseline, arm.floors.drift)):
         found.append(refused(problem.code, problem.what, problem.mend, subject=f"the report of {arm.name}"))
-    found += [reason.model_copy(update={"word": "refused"}) for reason in latency(arm, report)]
-    return found
+    if found:
+        return found
+    breaches = [breach(grade) for grade in grades(arm.bars, report) if not grade.passed]
+    failing = [*breaches, *must_pass(arm, report), *latency(arm, report)]
+    return [reason.model_copy(update={"word": "refused"}) for reason in failing]
 
 
 def plan(
