@@ -97,24 +97,6 @@ def mixed(config: Path, policy: Policy, target: Target | None = None) -> list[Re
     return reasons
 
 
-def cited(folder: Path) -> dict[str, set[str]]:
-    """By arm, the runs that promotion records cite: their lines are kept for as long as the records are.
-
-    Args:
-        folder: `policy/`.
-
-    Raises:
-        Refused: a record does not read.
-    """
-    found: dict[str, set[str]] = {}
-    for record in map(_record, records(folder / RECORDS)):
-        evidence = record.evidence
-        for arm, runs in ((record.candidate, evidence.candidate), (record.incumbent, evidence.incumbent)):
-            if runs:
-                found.setdefault(arm, set()).update(run.run_id for run in runs)
-    return found
-
-
 def records(folder: Path) -> list[Path]:
     """The records in a folder, oldest first."""
     return sorted(
@@ -189,7 +171,7 @@ def _unproven(folder: Path, record: PromotionRecord, arms: Mapping[str, Any]) ->
 
 def _cited(folder: Path, record: PromotionRecord) -> Gathered:
     from eval_core.files import digest_file
-    from eval_gate.promotion.evidence import Arm, Paper, of_comparisons, of_runs
+    from eval_gate.promotion.evidence import Arm, Paper, of_comparisons, of_runs, unsound
 
     evidence = record.evidence
     lines: list[list[Line]] = []
@@ -202,7 +184,8 @@ def _cited(folder: Path, record: PromotionRecord) -> Gathered:
                 raise Refused("promotion-mixed", what, file=path)
         lines.append([held[run.run_id] for run in runs])
     if not evidence.comparisons:
-        return of_runs((record.candidate, lines[0]), (record.incumbent, lines[1]))
+        ours, theirs = (record.candidate, lines[0]), (record.incumbent, lines[1])
+        return of_runs(ours, theirs).refused([*unsound(*ours), *unsound(*theirs)])
     papers = []
     for one in evidence.comparisons:
         path = folder / RECORDS / one.file
