@@ -73,7 +73,6 @@ UNDER_WAY = (
     "eval_gate/policy.py",
     "eval_gate/reasons.py",
     "eval_gate/verdict.py",
-    "eval_core/compare/render.py",
 )
 
 #: Where what is looked into is the text of other people's exceptions.
@@ -83,13 +82,7 @@ FOREIGN = {"packages/backends/src/eval_backends/listing.py"}
 UNUSED = {
     "arm-retired",
     "arm-without-floors",
-    "bar-loosened",
-    "ci-run-missing",
-    "ci-run-twice",
-    "evidence-rewritten",
     "no-query-scored",
-    "promotion-rules-differ",
-    "report-tracked",
 }
 
 _METHODS = {

@@ -85,6 +85,7 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Run without --qrels",
             "A run holds rankings alone, so judgements are needed to score it.",
         ),
+        "target-empty": Entry(2, "Empty target", "The branch to be held against was given as an empty text."),
         "root-missing": Entry(2, "No folder to search", "The folder that should be searched does not exist."),
         "platform": Entry(3, "Unsupported platform", "This part does not work on this operating system."),
     },
@@ -142,6 +143,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             2, "No eval.toml", "There is no configuration of arms where it was looked for."
         ),
         "arm-unknown": Entry(2, "Unknown arm", "There is no arm of this name, and no report of it."),
+        "arms-none": Entry(
+            2, "No arm to measure", "Every arm is in another lane than that of pull requests."
+        ),
         "cutoffs-invalid": Entry(
             2,
             "Wrong cut-offs",
@@ -367,6 +371,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "There is no report of the arm, or it cannot be read.",
             "eval-core measure ARM",
         ),
+        "archive-malformed": Entry(
+            1,
+            "Malformed upload",
+            "What a CI job uploaded is not a folder or zip file of sound reports.",
+            "Take what the job uploaded, as it was downloaded.",
+        ),
         "report-malformed": Entry(
             1,
             "Malformed report",
@@ -414,6 +424,11 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Provenance diverges",
             "The report was produced by something else than its statement or eval.toml says.",
             "Measure what eval.toml says now, or waive it in policy/waivers.toml.",
+        ),
+        "provenance-unseen": Entry(
+            1,
+            "Provenance not looked at",
+            "The policy requires provenance, and there is no eval.toml to look at.",
         ),
         "fingerprint-differs": Entry(
             1,
@@ -471,18 +486,14 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Write bound floors:  eval-gate floor --write",
         ),
         "budgets-missing": Entry(2, "No budgets", "The file of budgets is missing."),
-        "budget-missing": Entry(1, "No budget", "The arm has no budget, and the change needs one."),
         "target-policy-malformed": Entry(
             2, "Malformed policy of the target", "The policy of the target branch cannot be read."
         ),
-        "lowered-without-reason": Entry(
-            1, "Lowered without a reason", "A floor would be lower, and no reason is given."
+        "reason-unneeded": Entry(
+            2, "Reason without a use", "A reason was given under a key that lets nothing more pass."
         ),
-        "moved-without-reason": Entry(
-            1, "Moved without a reason", "The bar would move, and no reason is given."
-        ),
-        "worse-without-reason": Entry(
-            1, "Worse without a reason", "The baseline would be worse, and no reason is given."
+        "policy-outside": Entry(
+            2, "Policy outside", "The policy lies outside of the repository, so no commit has it."
         ),
         "bar-loosened": Entry(
             1,
@@ -544,7 +555,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "evidence-corpus-size-differs": Entry(
             1, "Evidence of another size", "The corpus of the run is larger or smaller than the floors allow."
         ),
-        "run-id-malformed": Entry(1, "Malformed run id", "The run has an id that measuring does not give."),
         "no-run": Entry(1, "No run", "There is no run to derive floors from."),
         "one-run": Entry(
             1, "One run alone", "Floors need two runs, so that what varies is seen.", "Measure once more."
@@ -608,7 +618,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "baseline-missing": Entry(1, "No baseline", "The arm has no baseline."),
         "baseline-malformed": Entry(1, "Malformed baseline", "The baseline is not a sound report."),
-        "baseline-incomplete": Entry(1, "Incomplete baseline", "The baseline lacks rows or measures."),
         "baseline-differs": Entry(1, "Another baseline", "The baseline is not the run that the floors name."),
     },
     "Gate: failed": {
@@ -667,18 +676,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Endpoint of operators",
             "The evidence was measured against an endpoint that only operators can reach.",
         ),
-        "evidence-order": Entry(
-            1, "Evidence out of order", "The runs are not consecutive, or not from old to new."
-        ),
         "evidence-uncommitted": Entry(1, "Uncommitted evidence", "The evidence is not in a commit."),
         "evidence-commit-differs": Entry(
             1, "Evidence of two commits", "The two sides were measured at different commits."
         ),
         "evidence-commit-unknown": Entry(
             1, "Evidence of an unknown commit", "The repository lacks the commit that was measured."
-        ),
-        "evidence-not-ci": Entry(
-            1, "Evidence not from CI", "The evidence does not name the CI run that measured it."
         ),
         "ci-run-missing": Entry(1, "No CI run", "The evidence names no CI run, or one that cannot be found."),
         "ci-run-twice": Entry(1, "CI run twice", "Two pieces of evidence come from one CI run."),
@@ -687,10 +690,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "evidence-same-run": Entry(1, "Same run twice", "Two pieces of evidence are one run."),
         "evidence-side-missing": Entry(1, "Side missing", "The evidence holds one of the two arms alone."),
-        "artefact-unused": Entry(2, "Unused artefact", "A file was given that no rule asks for."),
-        "artefact-malformed": Entry(
-            2, "Malformed artefact", "A file that was given is not one that a rule can use."
-        ),
     },
 }
 

@@ -191,9 +191,12 @@ def _print(found: Comparison, form: str, limit: int | None) -> None:
 def _refusal(error: Refused) -> Comparison:
     """A refusal as machines read it: also told on standard error, as every error is."""
     from eval_core.compare.models import Comparison, Refusal, TaskDiffers
+    from eval_core.errors import sentence
 
     changed = error.changed if isinstance(error, TaskDiffers) else ()
-    return Comparison(refused=Refusal(reason=error.code, message=error.message, differences=changed))
+    return Comparison(
+        refused=Refusal(reason=error.code, message=sentence(error.details), differences=changed)
+    )
 
 
 def _find(name: str, root: Path, folder: str, suffix: str) -> Path:

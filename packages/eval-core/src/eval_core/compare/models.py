@@ -341,17 +341,22 @@ class TaskDiffers(Refused):
     def __init__(self, before: str, after: str, changed: tuple[Changed, ...]) -> None:
         self.changed = changed
         # Ids are other people's, and may hold what steers a terminal.
-        names = [clip(part.part, 40) for part in changed]
-        lines = [
-            f"  {name:{max(map(len, names))}}  {clip(part.detail, 1000)}"
-            for name, part in zip(names, changed, strict=True)
-        ]
-        head = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
+        what = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
         super().__init__(
             "task-differs",
-            "\n".join([f"{head} (task-differs):", *lines]),
+            f"{what} (task-differs)",
             mend="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
         )
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and below it each part that differs."""
+        names = [clip(part.part, 40) for part in self.changed]
+        lines = [
+            f"  {name:{max(map(len, names))}}  {clip(part.detail, 1000)}"
+            for name, part in zip(names, self.changed, strict=True)
+        ]
+        return "\n".join([f"{self.details.what}:", *lines])
 
 
 def task_changes(before: Entry, after: Entry) -> tuple[Changed, ...]:
