@@ -65,7 +65,7 @@ def test_a_reply_a_request_in_order_whatever_it_is(run: Run, facts: CorpusFile) 
         (b"vpn", "malformed request: not JSON"),
         (b"\xff", "malformed request: not UTF-8 at byte 0"),
         (b"[" * 100_000, "malformed request: not JSON"),
-        (b'["vpn"]', "is no JSON object"),
+        (b'["vpn"]', "is not a JSON object"),
         (b'{"query": "vpn"}', "has no 'k'"),
         (b'{"k": 1, "query": null}', "has no 'query'"),
         (b'{"k": 0, "query": "vpn"}', "k = 0 is not a whole number of at least 1"),
@@ -256,7 +256,7 @@ def test_an_option_that_cannot_be_read_is_refused(written: tuple[str, ...], said
             3,
             "cannot start the command",
         ),
-        (["sevre"], 2, "no such verb 'sevre'; did you mean 'serve'?"),
+        (["sevre"], 2, "there is no verb 'sevre'; did you mean 'serve'?"),
     ],
 )
 def test_what_cannot_be_served_exits_2_or_3_and_says_why(

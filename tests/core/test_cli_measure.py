@@ -388,7 +388,7 @@ def test_wrong_usage_exits_2_says_where_and_measures_nothing(shelves: Space, cas
 def test_an_unknown_verb_is_told_with_the_nearest(shelves: Space) -> None:
     done = shelves.core("mesure")
     assert done.code == 2
-    assert "no such verb 'mesure'; did you mean 'measure'?" in done.err
+    assert "there is no verb 'mesure'; did you mean 'measure'?" in done.err
 
 
 def test_a_failure_of_the_program_is_3_and_never_a_breach(

@@ -192,16 +192,16 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
     "ids is a text": ('{"id": "q1", "ids": "d1"}\n', "run:1: ids 'd1' should be a list"),
     "a fraction as an id": (
         '{"id": "q1", "ids": ["d1", 1.5]}\n',
-        "run:1: ids holds 1.5, which is no document id",
+        "run:1: ids holds 1.5, which is not a document id",
     ),
     "null as an id": (
         '{"id": "q1", "ids": ["d1", null]}\n',
-        "run:1: ids holds None, which is no document id",
+        "run:1: ids holds None, which is not a document id",
     ),
-    "true as an id": ('{"id": "q1", "ids": [true]}\n', "run:1: ids holds True, which is no document id"),
+    "true as an id": ('{"id": "q1", "ids": [true]}\n', "run:1: ids holds True, which is not a document id"),
     "a list as an id": (
         '{"id": "q1", "ids": [["d1"]]}\n',
-        "run:1: ids holds ['d1'], which is no document id",
+        "run:1: ids holds ['d1'], which is not a document id",
     ),
     "an empty id": ('{"id": "q1", "ids": ["d1", ""]}\n', "run:1: ids holds an empty document id"),
     "true as a query": ('{"id": true, "ids": []}\n', "run:1: id True should be a text"),
@@ -215,7 +215,7 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
         '{"id": "q1", "ids": [1, "\\ud800"]}\n',
         "run:1: holds a lone surrogate escape",
     ),
-    "nested deeply": (f'{{"id": "q1", "ids": [{"[" * 400}{"]" * 400}]}}\n', "which is no document id"),
+    "nested deeply": (f'{{"id": "q1", "ids": [{"[" * 400}{"]" * 400}]}}\n', "which is not a document id"),
     "nested more deeply": (f'{{"id": "q1", "ids": [{"[" * 3000}{"]" * 3000}]}}\n', "run:1: "),
     "a query twice": (
         ranked_lines(LISTS) + ranked_lines({"q1": []}),
@@ -224,7 +224,7 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
     "JSON, not UTF-8": (b'{"id": "q1", "ids": ["\xff"]}\n', "run:1: not UTF-8: byte 0xff"),
     "another schema": (
         '{"schema": "report-v1"}\n',
-        "run:1: schema 'report-v1' is no run's; expected 'run-v1'",
+        "run:1: schema 'report-v1' is not that of a run; expected 'run-v1'",
     ),
     "an outcome that is none": (
         '{"schema": "run-v1"}\n{"id": "q1", "outcome": "done", "ids": []}\n',

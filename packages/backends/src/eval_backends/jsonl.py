@@ -262,7 +262,7 @@ def read_line(raw: bytes) -> dict[str, Any]:
             f"wrote a line that is not JSON: {_shown(raw)}" if raw.strip() else "wrote an empty line"
         ) from None
     if not isinstance(value, dict):
-        raise NoReply(f"wrote a line that is no JSON object: {_shown(raw)}")
+        raise NoReply(f"wrote a line that is not a JSON object: {_shown(raw)}")
     if "ids" not in value and not value.get("error"):
         raise NoReply(f"wrote a line without 'ids' or 'error': {_shown(raw)}")
     return value
@@ -281,15 +281,15 @@ def parse_reply(message: Mapping[str, Any], raw: bytes = b"") -> Reply:
         raise BackendError(f"error reply: {text[:500].encode('utf-8', 'replace').decode('utf-8')}")
     ids, scores = message["ids"], message.get("scores")
     if not isinstance(ids, list) or not set(map(type, ids)) <= {str}:
-        raise BackendError(f"the reply's ids are no list of texts: {_shown(raw)}")
+        raise BackendError(f"the reply's ids are not a list of texts: {_shown(raw)}")
     if b"\\u" in raw and any("\ud800" <= character <= "\udfff" for name in ids for character in name):
         raise BackendError(
-            f"the reply's ids hold a lone surrogate escape, which is no character: {_shown(raw)}"
+            f"the reply's ids hold a lone surrogate escape, which is not a character: {_shown(raw)}"
         )
     if scores is None:
         return Reply(ids)
     if not isinstance(scores, list) or not set(map(type, scores)) <= {int, float}:
-        raise BackendError(f"the reply's scores are no list of numbers: {_shown(raw)}")
+        raise BackendError(f"the reply's scores are not a list of numbers: {_shown(raw)}")
     if len(scores) != len(ids):
         raise BackendError(f"the reply has {len(scores)} scores for {len(ids)} ids: {_shown(raw)}")
     try:

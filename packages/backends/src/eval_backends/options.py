@@ -61,5 +61,5 @@ def texts(backend: str, option: str, value: object, mend: str) -> tuple[str, ...
         refuse(backend, option, value, mend)
     for item in value:
         if not isinstance(item, str):
-            refuse(backend, option, value, f"{item!r} is no text; {mend}")
+            refuse(backend, option, value, f"{item!r} is not a text; {mend}")
     return tuple(value)

@@ -211,7 +211,7 @@ def _read(line: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BackendError(f"malformed request: not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise BackendError(f"malformed request: {_shown(value)} is no JSON object")
+        raise BackendError(f"malformed request: {_shown(value)} is not a JSON object")
     return value
 
 

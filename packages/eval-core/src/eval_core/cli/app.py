@@ -118,7 +118,7 @@ class Verbs(click.Group):
             from eval_core.errors import did_you_mean
 
             ctx.fail(
-                f"no such verb {args[0]!r}{did_you_mean(args[0], self.table)}  (verbs: {', '.join(self.table)})"
+                f"there is no verb {args[0]!r}{did_you_mean(args[0], self.table)}  (verbs: {', '.join(self.table)})"
             )
         return super().resolve_command(ctx, args)
 

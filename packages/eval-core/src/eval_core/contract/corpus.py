@@ -40,7 +40,7 @@ WORDS: dict[Place, str] = {
     "dotted": "holds '..'",
     "absent": "does not exist below the search root",
     "outside": "leads out of the search root",
-    "not-a-file": "is no file",
+    "not-a-file": "is not a file",
 }
 
 

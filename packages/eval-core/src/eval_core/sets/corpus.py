@@ -101,7 +101,7 @@ def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[t
                     )
                 continue
             except UnicodeEncodeError:
-                fault(number, "holds a lone surrogate escape (\\ud800 to \\udfff), which is no character")
+                fault(number, "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character")
                 continue
             except RecursionError:
                 fault(number, "nested too deeply")
