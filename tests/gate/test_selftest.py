@@ -26,7 +26,7 @@ ATTACKS = list(attacks())
 
 
 def _id(attack: Attack) -> str:
-    rounds = [case for case in attack.cases.split() if case.startswith("B")]
+    rounds = [case for case in attack.cases.split() if not case.isdigit()]
     return " ".join([f"{attack.on}: {attack.name}", *(f"round2_{case}" for case in rounds)])
 
 
