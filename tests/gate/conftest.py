@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import math
@@ -9,16 +8,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
-import tomlkit
 from pydantic import model_validator
 
+# The helpers are modules of this folder, which the importlib mode of pytest does not find by itself.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from policy_support import resealed, write_policy
+
 from eval_core.files import digest
+from eval_core.policy.evidence import Line, dump, path_of, read_evidence
 from eval_core.reports import provenance
 from eval_core.reports.report import Report, read_report, write_report
 
@@ -110,7 +114,7 @@ class Space:
         self.root = root
         self.floors = root / "policy" / "floors.toml"
         self.budgets = root / "policy" / "budgets.toml"
-        self.baseline = root / "policy" / "baselines" / "notes.json"
+        self.evidence = root / "policy" / "evidence" / "notes.jsonl"
         self.report = root / ".eval" / "reports" / "notes.json"
         self.sidecar = provenance.sidecar(self.report)
 
@@ -205,47 +209,33 @@ class Space:
         if provenance.sidecar(path).exists():
             provenance.write(path, Report.sealed(**fields))
 
-    def copies(self, arm: str = "notes") -> list[Path]:
-        """The copies of the evidence that an arm's floors cite, oldest first."""
-        return sorted((self.root / "policy" / "evidence" / arm).glob("*.json"), key=lambda path: path.name)
+    def reports(self, arm: str = "notes") -> list[Report]:
+        """Every run of an arm that was measured, oldest first."""
+        return [read_report(path) for path in self.runs(arm)]
+
+    def policy(self, runs: Mapping[str, Sequence[Report | Line]] | None = None, **choices: Any) -> None:
+        """Write the policy that the last two runs give, or these; see `write_policy` for the choices."""
+        write_policy(self.root / "policy", runs or {"notes": self.reports()[-2:]}, **choices)
+
+    def lines(self, arm: str = "notes") -> list[Line]:
+        """The evidence of an arm, oldest first."""
+        return list(read_evidence(path_of(self.root / "policy", arm)))
+
+    def put_lines(self, lines: Iterable[Line], arm: str = "notes") -> None:
+        """Write the evidence of an arm, and leave its floors."""
+        path_of(self.root / "policy", arm).write_bytes(dump(lines))
 
     def cite(self, change: Callable[[Any], object]) -> None:
-        """Change the report that is the baseline, and make the floors, its copy and the baseline agree again."""
-        from eval_gate.floors.propose import evidence
-        from eval_gate.policy import derive_floor
-
-        (copy,) = [path for path in self.copies() if path.read_bytes() == self.baseline.read_bytes()]
-        self.forge(copy, change)
-        self.baseline.write_bytes(copy.read_bytes())
-        document: Any = tomlkit.parse(self.floors.read_text())
-        arm = document["arms"]["notes"]
-        made = evidence(Loose.model_validate_json(copy.read_bytes()), list(arm["metrics"]))
-        for run in arm["evidence"]:
-            if run["run_id"] == copy.stem:
-                run.update(
-                    json.loads(made.model_dump_json(by_alias=True, exclude={"categories"}, exclude_none=True))
-                )
-        for name in arm["metrics"]:
-            worst = min(float(run["values"][name]) for run in arm["evidence"])
-            floor = derive_floor(name, worst, int(arm["n"]), int(arm["margin"]))
-            arm["metrics"][name] = floor.model_dump(exclude_none=True)
-        self.floors.write_text(tomlkit.dumps(document))
+        """Change the run that is the baseline, redo its digests, and write the floors that then follow."""
+        *others, last = self.lines()
+        self.policy({"notes": [*others, resealed(last, change)]})
 
     def twin(self, name: str) -> None:
-        """Make another arm that was measured, floored and baselined like `notes`, byte by byte but for its name."""
+        """Make another arm that was measured and floored like `notes`, byte by byte but for its name."""
         text = self.floors.read_text()
-        arm = text[text.index("[arms.notes]") :].replace("arms.notes", f"arms.{name}")
-        policy = self.root / "policy"
-        for copy in self.copies():
-            known = hashlib.sha256(copy.read_bytes()).hexdigest()
-            other = policy / "evidence" / name / copy.name
-            other.parent.mkdir(exist_ok=True)
-            shutil.copy(copy, other)
-            self.forge(other, lambda report: report.update(arm=name))
-            arm = arm.replace(known, hashlib.sha256(other.read_bytes()).hexdigest())
-            if copy.read_bytes() == self.baseline.read_bytes():
-                shutil.copy(other, self.baseline.with_name(f"{name}.json"))
+        arm = text[text.index('[arms."notes"]') :].replace('arms."notes"', f'arms."{name}"')
         self.floors.write_text(f"{text}\n{arm}")
+        shutil.copy(self.evidence, path_of(self.root / "policy", name))
         shutil.copy(self.report, self.report.with_name(f"{name}.json"))
         self.forge(self.report.with_name(f"{name}.json"), lambda report: report.update(arm=name))
 
@@ -295,14 +285,10 @@ class Space:
         """Answers in which so many of the 27 queries, the first ones, do not find their document."""
         return dict.fromkeys(list(QUERIES)[:count])
 
-    def runs(self) -> list[Path]:
-        """The files of all runs, oldest first."""
-        found = (self.root / ".eval" / "history" / "notes").glob("*.json")
+    def runs(self, arm: str = "notes") -> list[Path]:
+        """The files of all runs of an arm, oldest first."""
+        found = (self.root / ".eval" / "history" / arm).glob("*.json")
         return sorted(found, key=lambda path: json.loads(path.read_text())["environment"]["started"])
-
-    def evidence(self) -> list[str]:
-        """All runs as arguments, oldest first."""
-        return [word for path in self.runs() for word in ("--evidence", str(path))]
 
     def restate(self, change: Callable[[Any], object]) -> None:
         """Change what no digest of the report covers, such as its timing, and write the provenance beside it anew."""
@@ -330,6 +316,15 @@ def unsynced() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def local() -> Iterator[None]:
+    """Tests are of class `local` wherever they run; a test of another class says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CI", "EVAL_ENV_CLASS", "GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_ID", "BUILD_ID"):
+            patch.delenv(name, raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def make() -> type[Space]:
     """Turn a folder into a workspace."""
@@ -338,7 +333,7 @@ def make() -> type[Space]:
 
 @pytest.fixture(scope="session")
 def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace made by the tools: measured twice with the usual outcome, floors and baseline written."""
+    """A workspace of class `local`, outside git: measured twice with the usual outcome, and its policy written."""
     space = Space(tmp_path_factory.mktemp("gated"))
     (space.root / "eval.toml").write_text(EVAL_TOML)
     (space.root / "adapter.py").write_text(ADAPTER)
@@ -346,9 +341,7 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(2):
         done = space.measure()
         assert done.code == 0, done.err
-    for verb in ("floor", "baseline"):
-        done = space.gate(verb, "--write")
-        assert done.code == 0, done.err
+    space.policy()
     return space.root
 
 
