@@ -1,0 +1,125 @@
+"""What stands around a report: the commit that is checked out and, in class `ci` or with a target, what git says.
+
+Only here does the gate start git, and only where it is strict. A working tree is read from the files of git alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+from eval_core.console import utf8
+from eval_core.reports.report import Report
+from eval_gate.check.eligibility import Standing
+from eval_gate.check.head import head
+
+
+class Checkout:
+    """The repository around a folder."""
+
+    def __init__(
+        self,
+        root: Path,
+        require: Collection[str],
+        *,
+        strict: bool,
+        policy: Path,
+        owned: Collection[str] = (),
+        sets: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
+        """`policy` is the folder in which commits may differ, `owned` are the arms of the owner's lane, `sets` the
+        folders of their sets by arm."""
+        self._root = root
+        self._require = frozenset(require)
+        self._strict = strict
+        self._owned = owned
+        self._policy = policy
+        self._sets = sets
+        self._differing: dict[str, tuple[str, ...] | None] = {}
+        self._written: dict[Path, list[tuple[str, int]]] = {}
+
+    def standing(self, report: Report, path: Path, named: bool) -> Standing:
+        """What is known of a report in the file `path`, `named` by `--report` or not.
+
+        Raises:
+            CouldNot: `repository-owner`: git refuses to read a repository that another user owns.
+        """
+        commit, owner = report.environment.commit, report.arm in self._owned
+        if not self._strict:
+            newer = () if named else self._written_since(report.arm, path)
+            return Standing(self._require, named=named, owner=owner, head=self.head, changed=newer)
+        return Standing(
+            self._require,
+            strict=True,
+            named=named,
+            owner=owner,
+            head=self.head,
+            differing=self._differences(commit),
+            ancestor=named and owner and self._is_ancestor(commit),
+            changed=self._uncommitted,
+            tracked=self._is_tracked(path),
+        )
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that is checked out."""
+        return self._git("rev-parse", "--verify", "--quiet", "HEAD") if self._strict else head(self._root)
+
+    def _differences(self, commit: str | None) -> tuple[str, ...] | None:
+        """The files outside policy/ that differ between a commit and HEAD; None where git does not know the commit."""
+        if commit is None or self.head is None:
+            return None
+        if commit not in self._differing:
+            without = f":(exclude,top){self._place}" if self._place else ":/"
+            # --no-renames: a file that moved out of policy/ must not be named by where it went alone.
+            found = self._git(
+                "diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/", without
+            )
+            self._differing[commit] = None if found is None else _names(found)
+        return self._differing[commit]
+
+    @cached_property
+    def _place(self) -> str:
+        """The policy's folder below the top of the repository."""
+        top = self._git("rev-parse", "--show-toplevel")
+        here = self._policy.resolve()
+        if top is None or not here.is_relative_to(Path(top).resolve()):
+            return ""
+        return here.relative_to(Path(top).resolve()).as_posix()
+
+    def _is_ancestor(self, commit: str | None) -> bool:
+        return commit is not None and self._git("merge-base", "--is-ancestor", commit, "HEAD") is not None
+
+    @cached_property
+    def _uncommitted(self) -> tuple[str, ...]:
+        from eval_core.measuring.environment import uncommitted
+
+        return tuple(line[2:].strip() for line in (uncommitted(self._root) or "").splitlines())
+
+    def _written_since(self, arm: str, report: Path) -> tuple[str, ...]:
+        """Files of the arm's set that were written after its report."""
+        folder = self._sets.get(arm)
+        if folder is None:
+            return ()
+        if folder not in self._written:
+            files = (*folder.glob("*.*"), *folder.glob("qrels/*.tsv"))
+            self._written[folder] = [(os.fspath(file), file.stat().st_mtime_ns) for file in files]
+        measured = report.stat().st_mtime_ns
+        return tuple(utf8(name) for name, written in self._written[folder] if written > measured)
+
+    def _is_tracked(self, path: Path) -> bool:
+        if path.absolute().parent.parts[-2:] != (".eval", "reports"):
+            return False
+        return bool(self._git("ls-files", "--", os.fspath(path.absolute())))
+
+    def _git(self, *arguments: str) -> str | None:
+        from eval_core.measuring.environment import git
+
+        return git(self._root, *arguments)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name for name in listed.split("\0") if name)
