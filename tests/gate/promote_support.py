@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from policy_support import resealed
 
 from eval_core.policy.files import read_policy
+from eval_gate.floors.text import floors_text
 from eval_gate.promotion.models import Promotion, Rule
 from eval_gate.promotion.rules import Gathered, Side, View, judge
 from eval_gate.promotion.state import Target, mixed
@@ -50,7 +51,7 @@ dataset = "memory"
 backend = "bm25"
 filter_from = ["kind"]
 """
-ARMS = ("plain", "same", "tuned", "short", "filtered")
+ARMS = ("filtered", "plain", "same", "short", "tuned")
 
 
 def staged(space: Space) -> None:
@@ -66,6 +67,7 @@ def staged(space: Space) -> None:
         done = space.core("measure", "-q")
         assert done.code == 0, done.err
     space.policy({arm: space.reports(arm) for arm in ARMS})
+    space.floors.write_text(floors_text(read_policy(root / "policy").floors))
     space.commit("floors")
 
 

@@ -146,8 +146,8 @@ def test_a_backend_that_can_be_asked_less_is_not_graded_on_the_rest(space: Space
     space.forge(space.report, space.unscorable)
     done = space.check()
     assert (done.code, done.codes) == (1, ["n-differs"])
-    remedy = done.verdict["arms"][0]["reasons"][0]["remedy"]
-    assert 'eval-gate floor notes --reason "…" --write && eval-gate baseline notes --write' in remedy
+    mend = done.verdict["arms"][0]["reasons"][0]["mend"]
+    assert 'eval-gate floor notes --measure --reason task="…" --write' in mend
     assert done.verdict["arms"][0]["reasons"][0]["message"] == (
         "26 queries were scored, and the floors are for exactly 27; 1 are unscorable, the first, q04: needs a filter"
     )
@@ -164,6 +164,7 @@ def test_a_frozen_snapshot_is_graded_where_it_lies(space: Space) -> None:
     frozen = space.root / "evals" / "frozen.json"
     frozen.parent.mkdir()
     shutil.move(space.report, frozen)
+    shutil.move(space.sidecar, frozen.with_name("frozen.intoto.jsonl"))
     assert space.check().codes == ["report-missing"]
     assert space.check("--report", f"notes={frozen}").code == 0
     space.alter(frozen, lambda report: overall(report)["metrics"].update({"hit@1": 1.0}))

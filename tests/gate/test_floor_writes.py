@@ -1,4 +1,4 @@
-"""What `floor` and `baseline` write: all of it or none, every arm told, and no lower bar without a word."""
+"""What `floor` writes, all of it or none, and what it says where some arms are refused."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import contextlib
 import json
 import os
 import resource
-import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from eval_core.errors import CouldNot
-from eval_core.reports import provenance
 from eval_core.reports.report import read_report
 from eval_gate.floors.write import write_all
 
@@ -67,13 +64,6 @@ def two(measured_twice: Path, make: type[Space], tmp_path: Path) -> Space:
     """Two arms that were measured twice, and no policy."""
     shutil.copytree(measured_twice, tmp_path / "two")
     return make(tmp_path / "two")
-
-
-@pytest.fixture
-def floored(two: Space) -> Space:
-    """The same with floors, and no baseline."""
-    assert two.gate("floor", "--write").code == 0
-    return two
 
 
 # All or none
@@ -182,72 +172,41 @@ def cut_everywhere(space: Space, monkeypatch: pytest.MonkeyPatch, *arguments: st
         fatal += 1
 
 
-def test_floors_and_evidence_are_written_all_or_none(two: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K5: broken off at any file, no copy of any arm stays, which the gate would take for deleted floors."""
+FILES = [
+    "policy/evidence/notes.jsonl",
+    "policy/evidence/other.jsonl",
+    "policy/budgets.toml",
+    "policy/floors.toml",
+]
+VERB = ("floor", "--p95-ms", "100000", "--reason", "p95_ms=a slow machine", "--write")
+
+
+def test_evidence_budgets_and_floors_are_written_all_or_none(
+    two: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K5, A4: broken off at any file nothing stays; what stood is put back, and not only what is new taken away."""
     before = two.tree()
     with small_files(1000):
-        done = two.gate("floor", "--write")
+        done = two.gate(*VERB)
     assert done.code == 3 and "cannot be written" in done.err
     assert two.tree() == before
-    names = cut_everywhere(two, monkeypatch, "floor", "--write")
-    copies = [f"policy/evidence/{arm}/" for arm in ("notes", "notes", "other", "other")]
-    assert [name.rpartition("/")[0] + "/" for name in names[:4]] == copies
-    assert names[4:] == ["policy/budgets.toml", "policy/floors.toml"]
+    assert cut_everywhere(two, monkeypatch, *VERB) == FILES
+    assert two.check().code == 0
+    shutil.rmtree(two.root / ".eval")
+    for _ in range(2):
+        assert two.measure({}).code == 0
+    names = cut_everywhere(two, monkeypatch, "floor", "--margin", "1", "--write")
+    assert names == [name for name in FILES if "budgets" not in name]
 
 
-def test_floors_that_stand_are_put_back(floored: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K5: and not only what is new is taken away."""
-    assert floored.measure().code == 0
-    names = cut_everywhere(floored, monkeypatch, "floor", "--write")
-    assert len(names) == 3 and names[-1] == "policy/floors.toml"
-
-
-def test_baselines_sidecars_and_budgets_are_written_all_or_none(
-    floored: Space, monkeypatch: pytest.MonkeyPatch
+def test_a_bar_that_is_cut_off_for_good_does_not_pass(
+    two: Space, make: type[Space], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A4: broken off at any file, no arm has a baseline without its sidecar, or without the budget asked for."""
-    verb = ("baseline", "--p95-ms", "100000", "--write")
-    before = floored.tree()
-    with small_files(1000):
-        done = floored.gate(*verb)
-    assert done.code == 3 and "cannot be written" in done.err
-    assert floored.tree() == before
-    names = cut_everywhere(floored, monkeypatch, *verb)
-    folder = "policy/baselines/"
-    assert names == ["policy/budgets.toml"] + [
-        f"{folder}{arm}.{end}" for arm in ("notes", "other") for end in ("intoto.jsonl", "json")
-    ]
-    for arm in ("notes", "other"):
-        path = floored.root / folder / f"{arm}.json"
-        raw = path.read_bytes()
-        assert raw in [copy.read_bytes() for copy in floored.copies(arm)]
-        assert provenance.check(read_report(path), raw, provenance.sidecar(path)) == []
-    assert floored.check().code == 0
-
-
-@pytest.mark.parametrize(
-    ("verb", "passing"),
-    [
-        # There is no baseline yet, so nothing passes, with the floors or without.
-        (("floor", "--write"), []),
-        (("baseline", "--p95-ms", "100000", "--write"), [5]),
-    ],
-)
-def test_a_first_bar_that_is_cut_off_for_good_is_refused(
-    two: Space,
-    make: type[Space],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    verb: tuple[str, ...],
-    passing: list[int],
-) -> None:
-    """A4: a machine that stops between two names leaves what does not pass: above all no baseline without budget."""
-    if verb[0] == "baseline":
-        assert two.gate("floor", "--write").code == 0
+    """A4: a machine that stops between two names leaves the old state, or what is refused."""
     files: dict[Path, bytes] = {}
     monkeypatch.setattr("eval_gate.floors.write.write_all", files.update)
-    assert two.gate(*verb).code == 0
-    found = []
+    assert two.gate(*VERB).code == 0
+    passing = []
     for count in range(len(files) + 1):
         root = tmp_path / str(count)
         shutil.copytree(two.root, root)
@@ -255,150 +214,48 @@ def test_a_first_bar_that_is_cut_off_for_good_is_refused(
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(content)
         if make(root).check().code == 0:
-            found.append(count)
-    assert found == passing
+            passing.append(count)
+    assert passing == [4]
 
 
-def test_floors_that_are_moved_and_cut_off_leave_the_old_bar(
-    space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """K5: copies that no floors cite change no verdict."""
-    assert space.measure().code == 0
-    files: dict[Path, bytes] = {}
-    monkeypatch.setattr("eval_gate.floors.write.write_all", files.update)
-    assert space.gate("floor", "--write").code == 0
-    before = space.check().verdict
-    for name, content in list(files.items())[:-1]:
-        (space.root / name).write_bytes(content)
-        assert space.check().verdict == before
-    assert [name.name for name in files][-1] == "floors.toml"
-
-
-# Every arm is told
+# Every arm that is refused is named
 
 
 @pytest.fixture
 def one_short(two: Space) -> Space:
     """`other` has one run, and so no floor; `notes` has two."""
+    newest = read_report(two.root / ".eval/reports/other.json").run_id
     for path in (two.root / ".eval" / "history" / "other").glob("*.json"):
-        if (
-            json.loads(path.read_text())["run_id"]
-            != read_report(two.root / ".eval/reports/other.json").run_id
-        ):
+        if json.loads(path.read_text())["run_id"] != newest:
             path.unlink()
     return two
 
 
-def test_an_arm_that_is_refused_leaves_a_command_for_the_others(one_short: Space) -> None:
-    """S5: refused whole, nothing written, and the last line is what floors the rest, with the options given."""
+def test_an_arm_that_is_refused_leaves_the_others_by_name(one_short: Space) -> None:
+    """S5: refused whole, nothing written; the last line names the arms that can be floored."""
     before = one_short.tree()
-    done = one_short.gate("floor", "--margin", "1", "--metric", "hit@1", "--policy", "policy", "--write")
+    done = one_short.gate("floor", "--margin", "1", "--write")
     assert done.code == 1
     assert one_short.tree() == before
-    lines = done.err.splitlines()
-    assert "other: 1 run is no floor" in lines[0]
-    assert lines[1].strip() == "Measure in another run, then try again:  eval-core measure other"
-    assert lines[2] == "1 of 2 arms is refused; nothing was written."
-    said, _, command = lines[3].partition(":  ")
-    assert said.strip() == "The others can be floored"
-    assert command == "eval-gate floor notes --policy policy --metric hit@1 --margin 1 --write"
-    assert one_short.gate(*shlex.split(command)[1:]).code == 0
-    arms = tomllib.loads(one_short.floors.read_text())["arms"]
-    assert {name: (arm["margin"], list(arm["metrics"])) for name, arm in arms.items()} == {
-        "notes": (1, ["hit@1"])
-    }
+    assert "other: one run is a dated measurement" in done.err
+    assert "eval-gate floor other --measure" in done.err
+    assert "1 of 2 arms is refused; nothing was written." in done.err
+    assert done.err.endswith("The others can be floored by name:  notes\n")
+    assert one_short.gate("floor", "notes", "--margin", "1", "--write").code == 0
 
 
-def test_every_arm_that_is_refused_is_told(one_short: Space) -> None:
-    """S5: with its own remedy each, in the order asked; the exit code is the first one's."""
+def test_every_arm_that_is_refused_is_named(one_short: Space) -> None:
+    """S5: with its own mend each, in the order of the command; of one arm alone there is no count."""
     done = one_short.gate("floor", "other", "nothing", "notes")
-    assert done.code == 1
-    told = ["1 run is no floor", "nothing.json: no such report", "2 of 3 arms are refused"]
-    places = [done.err.index(text) for text in told]
-    assert places == sorted(places)
-    assert done.err.count("eval-core measure other") == done.err.count("eval-core measure nothing") == 1
-    assert done.err.endswith("The others can be floored:  eval-gate floor notes --write\n")
-    alone = one_short.gate("floor", "other", "nothing")
-    assert "2 of 2 arms are refused" in alone.err and "The others" not in alone.err
+    places = [
+        done.err.index(text)
+        for text in ("other: one run", "nothing.json: there is no such report", "2 of 3 arms are refused")
+    ]
+    assert (done.code, places) == (1, sorted(places))
+    assert "of 1 arms" not in one_short.gate("floor", "other").err
 
 
-def test_one_arm_that_is_refused_is_told_as_ever(one_short: Space) -> None:
-    """S5: no count, and no others."""
-    done = one_short.gate("floor", "other")
-    assert done.code == 1
-    assert "of 1 arms" not in done.err and "The others" not in done.err
-
-
-def test_a_measure_that_there_is_not_is_told_once(two: Space) -> None:
-    """S5: it is wrong usage, and no fault of each arm."""
+def test_round2_s8_one_refusal_of_several_arms_is_one_block(two: Space) -> None:
+    """S8: what is said of each in the same words is said once."""
     done = two.gate("floor", "--metric", "recal@1")
-    assert (done.code, done.err.count("no such measure")) == (2, 1)
-
-
-# A lower bar needs a word
-
-
-def without_table(space: Space) -> None:
-    """Take the arm out of the floors by hand."""
-    text = space.floors.read_text()
-    space.floors.write_text(text[: text.index("[arms.notes]")])
-
-
-def no_baseline(space: Space) -> None:
-    shutil.rmtree(space.baseline.parent)
-
-
-def no_evidence(space: Space) -> None:
-    shutil.rmtree(space.root / "policy" / "evidence")
-
-
-def nothing(space: Space) -> None:
-    """Take nothing more away."""
-
-
-def no_floors_file(space: Space) -> None:
-    space.floors.unlink()
-
-
-@pytest.mark.parametrize("more", [nothing, no_baseline, no_evidence, no_floors_file])
-def test_floors_that_were_deleted_are_made_anew_only_with_a_reason(
-    space: Space, more: Callable[[Space], None]
-) -> None:
-    """K5: or deleting the table would be the way to a lower bar without a word."""
-    for _ in range(2):
-        assert space.measure({"q01": None, "q27": 2}).code == 0
-    worse = space.evidence()[-4:]
-    assert "would fall" in space.gate("floor", "notes", *worse, "--write").err
-    without_table(space)
-    more(space)
-    before = space.tree()
-    done = space.gate("floor", "notes", *worse, "--write")
-    assert done.code == 1
-    assert "policy/floors.toml has no floors for it, and policy/" in done.err and "were deleted" in done.err
-    assert space.tree() == before
-    assert space.gate("floor", "notes", *worse, "--write", "--reason", "q01 is disputed").code == 0
-    assert tomllib.loads(space.floors.read_text())["arms"]["notes"]["reason"] == "q01 is disputed"
-
-
-def test_an_arm_that_never_had_floors_needs_no_reason(space: Space) -> None:
-    """K5: nor has the plain form, which is no bar of this gate, anything to do with floors.toml."""
-    without_table(space)
-    assert space.gate("floor", "notes", "--form", "plain").code == 0
-    no_baseline(space)
-    no_evidence(space)
-    assert space.gate("floor", "notes", "--write").code == 0
-
-
-@pytest.mark.parametrize("reason", ["", "  ", "\u200b", "\u00a0\u2060", "-", "…"])
-def test_a_reason_says_something(space: Space, reason: str) -> None:
-    """K5: what nobody can read is no reason."""
-    before = space.tree()
-    done = space.gate("floor", "notes", "--track", "--write", "--reason", reason)
-    assert (done.code, "says nothing" in done.err) == (2, True), done.err
-    assert space.tree() == before
-
-
-@pytest.mark.parametrize("reason", ["q01", "7", "é", "理由"])
-def test_a_reason_of_any_script_is_one(space: Space, reason: str) -> None:
-    assert space.gate("floor", "notes", "--track", "--write", "--reason", reason).code == 0
-    assert tomllib.loads(space.floors.read_text())["arms"]["notes"]["reason"] == reason
+    assert (done.code, done.err.count("no such measure 'recal@1'")) == (2, 1), done.err

@@ -36,11 +36,13 @@ from eval_core.contract import as_json, compare_backends
 from eval_core.errors import Faults, Misuse
 from eval_core.policy.files import read_policy
 from eval_core.policy.models import Budgets, Floors
+from eval_gate.floors.propose import Standing, Wish, propose
+from eval_gate.floors.write import policy_files
 from eval_gate.promotion.change import default_text
 from eval_gate.promotion.evidence import Arm, unsound
 from eval_gate.promotion.models import Promotion, PromotionRecord, read_rules
 from eval_gate.promotion.places import Places, operator_only
-from eval_gate.promotion.state import Target, cited, mixed
+from eval_gate.promotion.state import Target, mixed
 
 if TYPE_CHECKING:
     from conftest import Space
@@ -323,6 +325,44 @@ def test_evidence_is_checked_in_or_of_a_ci_run(stage: Stage) -> None:
     assert stage.mixed() == []
 
 
+def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage: Stage) -> None:
+    """R5, A5: two CI runs that can be reviewed stand for evidence that is checked in; one commit moves all of it."""
+    for name in ("floors.toml", "evidence"):
+        path = stage.policy / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    stage.space.commit("nothing is floored")
+    places = []
+    for number in (1, 2):
+        for arm in ("plain", "tuned"):
+            path = stage.root / f"ci{number}" / "reports" / f"{arm}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(stage.space.runs(arm)[number - 1], path)
+            stage.space.forge(
+                path, lambda r, n=number: r["environment"].update({"ci_run": f"88{n}", "class": "ci"})
+            )
+        places += ["--from", f"ci{number}"]
+    shutil.rmtree(stage.root / ".eval")  # nobody measured here
+    assert stage.codes("tuned", *places[:2], "--write") == ["one-run"] * 2
+    done = stage.promote("tuned", *places, "--write")
+    assert done.code == 0, done.out + done.err
+    changed = {
+        line[2:].strip() for line in stage.space.git("status", "--porcelain", "-uall", "policy").splitlines()
+    }
+    files = (
+        "evidence/plain.jsonl",
+        "evidence/tuned.jsonl",
+        "floors.toml",
+        "budgets.toml",
+        "promotions/0001-tuned.json",
+    )
+    assert changed == {f"policy/{name}" for name in files}
+    assert all(name in done.out for name in changed) and 'memory = "tuned"' in stage.config.read_text()
+    record = PromotionRecord.model_validate_json(stage.record.read_bytes())
+    for runs in (record.evidence.candidate, record.evidence.incumbent):
+        assert [run.ci_run for run in runs] == ["881", "882"]
+    assert stage.mixed() == []
+
+
 @pytest.mark.parametrize("merged", [True, False])
 def test_a_commit_of_another_branch_is_not_of_this_history(stage: Stage, merged: bool) -> None:
     """R5: the commit exists, and what was measured there was never merged; or there was no commit."""
@@ -556,7 +596,6 @@ def test_one_commit_moves_the_default_its_budget_and_the_record(stage: Stage) ->
         assert [(run.run_id, run.line) for run in runs] == [
             (ln.run_id, ln.line) for ln in stage.space.lines(arm)
         ]
-        assert cited(stage.policy)[arm] == {run.run_id for run in runs}
 
     stage.space.commit("Promote tuned over plain")
     assert stage.mixed() == []
@@ -574,12 +613,13 @@ def test_the_default_is_what_can_be_replaced(promoted: Stage) -> None:
 @pytest.mark.parametrize(
     ("arguments", "standing", "codes"),
     [
-        ((), None, ["budget-missing"]),
+        ((), None, []),
         (("--p95-ms", "0.0001"), None, ["latency-over-budget"]),
         ((), 0.0001, ["latency-over-budget"]),
         ((), 299, []),
-        (BUDGET, 0.0001, []),
-        (("--p95-ms", "301"), None, ["reason-missing"]),
+        (("--p95-ms", "299.5"), 299, ["bar-loosened"]),
+        (("--p95-ms", "299.5", "--reason", "a larger index"), 299, []),
+        (("--p95-ms", "301"), None, ["bar-loosened"]),
         (("--p95-ms", "301", "--reason", "two passes"), None, []),
     ],
 )
@@ -594,8 +634,10 @@ def test_the_latency_budget_is_measured_again(
     before = stage.space.tree()
     assert stage.codes("tuned", *arguments, "--write") == codes
     assert (stage.space.tree() == before) is bool(codes)
-    if not codes and standing is not None:
-        assert read_policy(stage.policy).budgets.arms["tuned"].max_drop == {"mrr": 3.0}
+    if not codes:
+        budget = read_policy(stage.policy).budgets.arms["tuned"]
+        assert budget.p95_ms == float(arguments[1] if arguments else standing or 300)
+        assert budget.max_drop == ({"mrr": 3.0} if standing else {})
 
 
 @pytest.mark.parametrize(
@@ -614,24 +656,6 @@ def test_the_budget_is_that_of_what_is_promoted(
     assert stage.codes("tuned", *BUDGET, "--write") == [code]
 
 
-def test_a_candidate_passes_the_gate_that_it_would_stand_under(stage: Stage) -> None:
-    """A5: a query that must pass, and that the candidate misses, would fail the gate right after the promotion."""
-    rows = json.loads(stage.space.runs("tuned")[0].read_text())["rows"]
-    missed = next(row["id"] for row in rows if row["metrics"]["recall@10"] == 0)
-    path = stage.root / "memory" / "queries.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if line["_id"] == missed:
-            line.setdefault("metadata", {})["must_pass"] = True
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    stage.space.commit("one must pass")
-    for _ in range(2):
-        assert stage.space.core("measure", "-q", "tuned", "plain").code == 0
-    stage.space.policy({arm: stage.space.reports(arm)[-2:] for arm in ("tuned", "plain")})
-    stage.space.commit("measured")
-    assert stage.codes("tuned", *BUDGET, "--write") == ["must-pass-lost"]
-
-
 def test_whatever_is_cut_off_for_good_leaves_the_old_default_or_is_refused(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -646,7 +670,7 @@ def test_whatever_is_cut_off_for_good_leaves_the_old_default_or_is_refused(
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         passing.append(stage.mixed() == [])
-    assert [name.name for name in files] == ["budgets.toml", "0001-tuned.json", "eval.toml"]
+    assert [path.name for path in files] == ["budgets.toml", "0001-tuned.json", "eval.toml"]
     assert passing == [True, True, False, True]
 
 
@@ -888,19 +912,24 @@ def test_a_record_that_the_target_lacks_is_held_to_its_rules(promoted: Stage) ->
 
 
 def test_a_bar_that_is_raised_after_a_promotion_is_not_mixed(promoted: Stage) -> None:
-    """A5: later runs carry later floors; the record says how the default came to be, not what the bar is for ever."""
+    """A5: later runs carry later floors; the record says how the default came to be, and what it cites is not swept."""
     lines = promoted.space.lines("tuned")
     later = [
         resealed(
-            line,
-            lambda table: table.update(
-                run_id=table["run_id"] + "z", started=table["started"].replace("20", "21", 1)
-            ),
+            line, lambda table, n=n: table.update(run_id=f"new{n}", started=f"2999-01-01T00:00:0{n}.000Z")
         )
-        for line in lines
+        for n, line in enumerate(lines)
     ]
-    promoted.space.policy({"tuned": later, "plain": promoted.space.lines("plain")})
-    promoted.space.put_lines([*lines, *later], "tuned")
+    policy = read_policy(promoted.policy)
+    arm = propose("tuned", later, Wish(), Standing(policy.arm("tuned"), answers=True)).after
+    for path, content in policy_files(policy, {"tuned": arm}).items():
+        path.write_bytes(content)
+    assert [line.run_id for line in promoted.space.lines("tuned")] == [
+        *(ln.run_id for ln in lines),
+        "new0",
+        "new1",
+    ]
+    assert read_policy(promoted.policy).floors.arms["tuned"].runs == ("new0", "new1")
     assert promoted.mixed() == []
 
 
@@ -999,9 +1028,7 @@ def held_to_the_rules(space: Space, truth: Ranked, tables: dict[str, Ranked]) ->
             assert one["proven"] is kinds[one["condition"]["is"]]
             verdicts.append(one["proven"])
         assert len(verdicts) == 4
-        # A proven one lacks no more than its budget.
-        codes = [reason["code"] for reason in value["reasons"]]
-        assert codes == (["budget-missing"] if all(verdicts) else [])
+        assert value["verdict"] == ("proven" if all(verdicts) else "not-proven")
 
 
 def figures_of(truth: Ranked, ranked: Ranked) -> dict[str, float]:

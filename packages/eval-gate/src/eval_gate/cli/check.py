@@ -221,29 +221,25 @@ class _Gate:
         from eval_core.console import utf8
         from eval_core.policy.files import FLOORS
         from eval_gate.check.judge import NO_BRANCH, judge
-        from eval_gate.verdict import BarChange, Reason
+        from eval_gate.verdict import Reason
 
         known = self.policy.floors.arms
         names = _selected(list(known), arms, places, self.floors)
-        changes: tuple[BarChange, ...] = ()
         reasons: list[Reason] = []
-        notes: tuple[str, ...] = (NO_BRANCH,)
-        promotions = None
+        held = None
         if self.target is not None:
             from eval_gate.floors.target import against
 
             held = against(self.policy, self.target, self.config)
-            changes = held.changes
             reasons += held.reasons
             self.require |= held.require
-            notes, promotions = held.notes, held.promotions
         # Another floors file beside it is of some of its arms.
         whole = self.floors.name == FLOORS and not arms
         # Most workspaces promote nothing, and need not read how.
         if whole and ((self.folder / "promotions").exists() or (self.configured and self.configured.default)):
             from eval_gate.promotion.state import mixed
 
-            reasons += mixed(self.config, self.policy, promotions)
+            reasons += mixed(self.config, self.policy, held.promotions if held else None)
         seen: list[Seen] = []
         verdict = judge(
             self._graded(names, places, reports, seen),
@@ -253,9 +249,9 @@ class _Gate:
             orphans=[utf8(name) for name in self.policy.traces() if name not in known] if whole else [],
             reasons=reasons,
             seen=seen,
-            notes=notes,
+            notes=held.notes if held else (NO_BRANCH,),
         )
-        return verdict.model_copy(update={"target": self.target, "bar": changes})
+        return verdict.model_copy(update={"target": self.target, "bar": held.changes if held else ()})
 
     def _graded(
         self, names: tuple[str, ...], places: dict[str, Path], reports: Path, seen: list[Seen]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eval_core.policy.arm import ArmPolicy
     from eval_core.policy.evidence import Line
     from eval_core.policy.files import Policy
+    from eval_core.reports.report import Report
     from eval_gate.promotion.evidence import Arm
     from eval_gate.promotion.models import Promotion, Rule
     from eval_gate.promotion.places import Places
@@ -25,8 +26,10 @@ _EPILOG = """\b
 Examples:
   eval-gate promote memory-dense                over the default of its dataset: what is proven, and
                                                 what would change
-  eval-gate promote memory-dense --over memory-bm25 --p95-ms 50 --write
+  eval-gate promote memory-dense --p95-ms 50 --write
                                                 change it: default, budget and record, all or nothing
+  eval-gate promote memory-dense --from eval-8812.zip --from eval-8813.zip --write
+                                                by what two CI runs uploaded, which becomes evidence
   eval-gate promote wiki-links --over local-lexical --comparison policy/promotions/1.json \\
     --comparison policy/promotions/2.json       by comparisons of backends:  eval-core compare
                                                 --backends … --format json
@@ -53,7 +56,14 @@ written; 2 wrong usage, rules or policy; 3 no repository, or this program failed
     type=click.Path(path_type=Path),
     help="A comparison of both backends, the oldest first. Repeatable.",
 )
-@click.option("--p95-ms", type=POSITIVE, help="The budget of its latency; the one that stands.")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="New runs of both arms, as CI uploaded them: a folder or zip file of .eval. Repeatable.",
+)
+@click.option("--p95-ms", type=POSITIVE, help="The budget of its latency; the one that stands, else 300.")
 @click.option("--reason", help="Why; kept in the record, and beside a budget of more than 300 ms.")
 @click.option("--write", is_flag=True, help="Make the change, all or nothing.")
 @click.option(
@@ -74,6 +84,7 @@ def promote(
     candidate: str,
     incumbent: str | None,
     papers: tuple[Path, ...],
+    sources: tuple[Path, ...],
     p95_ms: float | None,
     reason: str | None,
     write: bool,
@@ -83,7 +94,6 @@ def promote(
     form: str,
 ) -> int:
     """Hold CANDIDATE to the rule for taking INCUMBENT's place as the default; exit 1 unless all of it is proven."""
-    from eval_core.policy.files import FLOORS, read_policy
     from eval_gate.promotion.models import RULES, read_rules, rule_for
     from eval_gate.promotion.places import Places, operator_only
     from eval_gate.promotion.rules import judge
@@ -92,11 +102,12 @@ def promote(
     dataset = _dataset(candidate, workspace, config, write)
     now = workspace.default.get(dataset) if workspace and dataset else None
     incumbent = _incumbent(candidate, incumbent or now, workspace, config)
-    policy = read_policy(folder) if (folder / FLOORS).exists() or not papers else None
+    policy = _policy(folder, needed=not (papers or sources))
     sides = _arm(candidate, workspace), _arm(incumbent, workspace)
     rules = read_rules(folder / RULES)
     rule = rule_for(rules, folder / RULES, incumbent, sides[1].backend)
-    ours, theirs = _Held(candidate, policy), _Held(incumbent, policy)
+    uploads = _Uploads(sources, candidate)
+    ours, theirs = _Held(candidate, policy, uploads), _Held(incumbent, policy, uploads)
     with Places.at(config.parent if config.parent.is_dir() else Path()) as places:
         if papers:
             found = _compared(papers, folder, sides, ours, rule, places)
@@ -109,31 +120,61 @@ def promote(
     promotion = judge(candidate, incumbent, rule, found, theirs.baselined, blocked)
     promotion = promotion.model_copy(update={"dataset": dataset})
     if promotion.exit_code == 0 and workspace is not None and dataset is not None:
-        promotion = _changed(promotion, rule, ours, workspace, reports, p95_ms, reason, write)
+        report = uploads.report or reports / f"{candidate}.json"
+        promotion = _changed(promotion, rule, ours, theirs, workspace, report, p95_ms, reason, write)
     _print(promotion, form)
     return promotion.exit_code
 
 
-class _Held:
-    """An arm as the policy has it, and why it is not fit to be promoted, or promoted over."""
+def _policy(folder: Path, *, needed: bool) -> Policy:
+    """What `policy/` says; empty where it need not be there and is not."""
+    from eval_core.policy.files import FLOORS, Policy, read_policy
+    from eval_core.policy.models import Budgets, Floors
 
-    def __init__(self, name: str, policy: Policy | None) -> None:
+    if needed or (folder / FLOORS).exists():
+        return read_policy(folder)
+    return Policy(folder, Floors(schema_="floors-v2"), Budgets(schema_="budgets-v2"))
+
+
+class _Uploads:
+    """What CI measured: the runs of each arm, and the newest report of the candidate."""
+
+    def __init__(self, sources: Sequence[Path], candidate: str) -> None:
+        from eval_gate.floors.sources import reports_in, uploaded
+
+        self.runs = uploaded(sources) if sources else None
+        reports = [report for path in sources for arm, report in reports_in(path) if arm == candidate]
+        self.report = max(reports, key=lambda report: report.environment.started, default=None)
+
+
+class _Held:
+    """An arm as the policy has it, or as new runs of it give it, and why it is not fit for a promotion."""
+
+    def __init__(self, name: str, policy: Policy, uploads: _Uploads) -> None:
         from eval_core.errors import Refused
         from eval_core.policy.faults import faults
+        from eval_gate.floors.propose import Standing, Wish, propose
         from eval_gate.promotion.evidence import refused
         from eval_gate.verdict import Reason
 
         self.name, self.policy = name, policy
+        self.new = uploads.runs is not None and name in uploads.runs
         self.arm: ArmPolicy | None = None
         self.reasons: list[Reason] = []
-        if policy is None or name not in policy.floors.arms:
-            mend = f"Measure it and floor it first:  eval-gate floor {name} --measure --write"
-            self.reasons = [refused("floors-missing", "it has no floors", mend, subject=name)]
-            return
+        stands = name in policy.floors.arms
+        self.standing = Standing(deleted=not stands and name in policy.traces(), answers=True)
         try:
-            self.arm = policy.arm(name)
+            if stands:
+                self.arm = policy.arm(name)
+                self.standing = Standing(policy=self.arm, answers=True)
+            if uploads.runs is not None and self.new:
+                self.arm = propose(name, uploads.runs[name], Wish(), self.standing).after
         except Refused as error:
             self.reasons = [Reason.of(error)]
+            return
+        if self.arm is None:
+            mend = f"Measure it and floor it first:  eval-gate floor {name} --measure --write"
+            self.reasons = [refused("floors-missing", "it has no floors", mend, subject=name)]
             return
         for fault in faults(self.arm):
             reason = Reason.of(fault)
@@ -192,8 +233,9 @@ def _changed(
     promotion: Promotion,
     rule: Rule,
     ours: _Held,
+    theirs: _Held,
     workspace: Workspace,
-    reports: Path,
+    source: Report | Path,
     p95_ms: float | None,
     reason: str | None,
     write: bool,
@@ -201,15 +243,18 @@ def _changed(
     """The promotion with the change that it makes, or why that cannot be made."""
     from eval_core.errors import Refused
     from eval_core.reports.report import read_report
+    from eval_gate.floors.propose import Wish, propose
     from eval_gate.floors.write import write_all
-    from eval_gate.promotion.change import budgeted, plan, unmet
+    from eval_gate.promotion.change import plan, unmet
     from eval_gate.verdict import Reason
 
-    if ours.arm is None or ours.policy is None or promotion.dataset is None:
+    if ours.arm is None or promotion.dataset is None:
         return promotion
+    why = {"p95_ms": reason} if reason and p95_ms else {}
     try:
-        report = read_report(reports / f"{ours.name}.json", ours.name)
-        arm = budgeted(ours.arm, report, p95_ms, reason)
+        report = read_report(source, ours.name) if isinstance(source, Path) else source
+        # A default's budget is written: the given one, the one that stands, or the usual one.
+        arm = propose(ours.name, ours.arm.lines, Wish(p95_ms=p95_ms, reasons=why), ours.standing).after
         reasons = unmet(arm, report)
     except Refused as error:
         reasons = [Reason.of(error)]
@@ -217,7 +262,8 @@ def _changed(
         return promotion.model_copy(
             update={"verdict": "refused", "exit_code": 1, "reasons": (*promotion.reasons, *reasons)}
         )
-    change = plan(promotion, rule, arm, report, ours.policy, workspace, promotion.dataset, reason)
+    arms = {ours.name: arm} | ({theirs.name: theirs.arm} if theirs.new and theirs.arm else {})
+    change = plan(promotion, rule, arms, report, ours.policy, workspace, promotion.dataset, reason)
     if write:
         write_all(change.files)
     return promotion.model_copy(

@@ -153,6 +153,7 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     if standing.deleted:
         needed["floors"] = "its floors were deleted, or the evidence under them"
     used = frozenset(wish.reasons.keys() & {*needed, *_optional(wish, old, draft, standing)})
+    _check_must_pass(arm, runs[-1])
     after = _reasoned(draft, old, wish, used, needed, raised=_raised(moved))
     _check_reasons(after, changes(old, after), needed, standing)
     _hollow(after)
@@ -177,6 +178,16 @@ def _check_keys(arm: str, wish: Wish, last: Line) -> None:
             raise Misuse(
                 "reason-unneeded", what, subject=arm, key=key, mend=f"Keys: {', '.join(known)}, or a measure."
             )
+
+
+def _check_must_pass(arm: str, last: Line) -> None:
+    """Zero tolerance for what was never there would fail for ever, so it is said at once."""
+    values = zip(last.scored, last.column(last.headline), strict=True)
+    never = [entry.id for entry, value in values if entry.must_pass and value <= 0]
+    if never:
+        what = f"{', '.join(never[:5])} must pass and did not"
+        mend = "Mend the retriever, or take must_pass from these queries."
+        raise Refused("must-pass-lost", what, subject=arm, key=last.headline, mend=mend)
 
 
 def _floors(

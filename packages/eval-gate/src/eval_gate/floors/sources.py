@@ -105,7 +105,7 @@ def uploaded(paths: Sequence[Path]) -> dict[str, list[Line]]:
     """
     found: dict[str, list[Line]] = {}
     for path in paths:
-        reports = dict(_reports(path))
+        reports = dict(reports_in(path))
         if not reports:
             what = "there is no report in it"
             mend = "It should hold reports/ARM.json or .eval/reports/ARM.json."
@@ -132,7 +132,8 @@ def _check_ci_runs(arm: str, lines: Iterable[Line]) -> None:
             runs[line.ci_run] = line.run_id
 
 
-def _reports(path: Path) -> Iterator[tuple[str, Report]]:
+def reports_in(path: Path) -> Iterator[tuple[str, Report]]:
+    """The report of each arm in a folder or zip file of `.eval`; see `uploaded` for what it raises."""
     try:
         refuse_special(path)
         if path.is_dir():

@@ -1,23 +1,23 @@
-"""The one change that a promotion makes: default, budget and record, all or nothing, beside the floors that stand."""
+"""The one change that a promotion makes: evidence, floors, budget, record and default, all or nothing."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_core.errors import Misuse, Refused
+from eval_core.errors import Misuse
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.eligibility import unfit, unlike
-from eval_core.policy.evidence import line_of
-from eval_core.policy.faults import faults, says
-from eval_core.policy.files import BUDGETS, Policy
-from eval_core.policy.models import P95_MS, Budget, Budgets
+from eval_core.policy.evidence import line_of, path_of
+from eval_core.policy.faults import says
+from eval_core.policy.files import BUDGETS, FLOORS, Policy
 from eval_core.reports.report import Report
-from eval_gate.check.rules import breach, grades, latency, must_pass
+from eval_gate.check.rules import latency
+from eval_gate.floors.write import policy_files
 from eval_gate.promotion.evidence import refused
 from eval_gate.promotion.models import FileChange, Promotion, PromotionRecord, Rule
 from eval_gate.promotion.state import RECORDS, number, records
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class Change:
     """The bytes of every file, in the order in which they take their names, and what each says in words.
 
-    Whatever is cut off leaves the old default: the budget comes first, the default last.
+    Whatever is cut off leaves the old default, or what the gate refuses: the record comes before the default that it
+    explains, and both after the floors.
     """
 
     files: Mapping[Path, bytes]
@@ -39,46 +40,25 @@ class Change:
     record: Path
 
 
-def budgeted(arm: ArmPolicy, report: Report, p95_ms: float | None, reason: str | None) -> ArmPolicy:
-    """The candidate with the latency budget that it will have: the given one, or the one that stands.
-
-    Raises:
-        Refused: there is neither.
-    """
-    budget = arm.budget
-    if p95_ms is not None:
-        why = {"p95_ms": reason} if reason and p95_ms > P95_MS else {}
-        budget = budget.model_copy(update={"p95_ms": p95_ms, "reasons": {**budget.reasons, **why}})
-    if budget.p95_ms is None:
-        what = f"no latency budget stands for it, and a promotion moves the budget too ({_measured(report)})"
-        mend = "Say what must not be exceeded: --p95-ms MILLISECONDS."
-        raise Refused("budget-missing", what, subject=arm.name, mend=mend)
-    return replace(arm, budget=budget)
-
-
 def unmet(arm: ArmPolicy, report: Report) -> list[Reason]:
-    """What keeps an arm from being a default that passes its gate: a choice without a reason, a report of something
-    else, or one that is below a bar or beyond the budget.
+    """What keeps a budget from being measured: a report of something else, or a latency beyond it.
 
     Args:
         arm: the candidate with its budget.
         report: its last measurement, with timing.
     """
     line = line_of(report)
-    found = [Reason.of(error) for error in faults(arm)]
-    for problem in (*unfit(line), *unlike(line, arm.baseline, arm.floors.drift)):
-        found.append(refused(problem.code, problem.what, problem.mend, subject=f"the report of {arm.name}"))
-    if found:
-        return found
-    breaches = [breach(grade) for grade in grades(arm.bars, report) if not grade.passed]
-    failing = [*breaches, *must_pass(arm, report), *latency(arm, report)]
-    return [reason.model_copy(update={"word": "refused"}) for reason in failing]
+    found = [
+        refused(problem.code, problem.what, problem.mend, subject=f"the report of {arm.name}")
+        for problem in (*unfit(line), *unlike(line, arm.baseline, arm.floors.drift))
+    ]
+    return found or [reason.model_copy(update={"word": "refused"}) for reason in latency(arm, report)]
 
 
 def plan(
     found: Promotion,
     rule: Rule,
-    arm: ArmPolicy,
+    arms: Mapping[str, ArmPolicy],
     report: Report,
     policy: Policy,
     workspace: Workspace,
@@ -90,7 +70,7 @@ def plan(
     Args:
         found: what was proven.
         rule: by which.
-        arm: the candidate with its budget.
+        arms: the candidate with its budget, and the incumbent where its runs are new, too.
         report: of the candidate, in which its latency was measured.
         policy: what `policy/` says.
         workspace: eval.toml, of which the candidate is an arm.
@@ -99,11 +79,12 @@ def plan(
 
     Raises:
         Misuse: eval.toml cannot be edited, or the reason says nothing.
+        Refused: the evidence that stands cannot be added to.
     """
     if reason is not None and not says(reason):
         what = "it says nothing"
         raise Misuse("usage", what, key="--reason", value=reason, mend="Say in words why, or leave it out.")
-    name, folder = arm.name, policy.folder / RECORDS
+    name, folder = found.candidate, policy.folder / RECORDS
     last = records(folder)[-1:]
     record = PromotionRecord(
         number=number(last[0]) + 1 if last else 1,
@@ -115,19 +96,28 @@ def plan(
         evidence=found.evidence,
     )
     path = folder / f"{record.number:04}-{name}.json"
-    arms = {**policy.budgets.arms, name: arm.budget}
     files = {
-        policy.folder / BUDGETS: budgets_text(arms).encode(),
+        **policy_files(policy, arms),
         path: (record.model_dump_json(by_alias=True, indent=1, exclude_none=True) + "\n").encode(),
         workspace.path: default_text(workspace.path, dataset, name),
     }
+    files = {file: content for file, content in files.items() if _differs(file, content)}
     before = workspace.default.get(dataset)
-    words = {
+    said = {path_of(policy.folder, arm): f"{len(held.lines)} runs" for arm, held in arms.items()} | {
         workspace.path: f'[default] "{dataset}" = "{name}"' + (f"  (was {before!r})" if before else ""),
-        policy.folder / BUDGETS: f"[arms.{name}] p95_ms = {arm.budget.p95_ms:g}  ({_measured(report)})",
+        policy.folder / FLOORS: "; ".join(
+            f"[arms.{arm}] on {len(held.lines)} runs, the last, {held.baseline.run_id}, its baseline"
+            for arm, held in arms.items()
+        ),
+        policy.folder / BUDGETS: f"[arms.{name}] p95_ms = {arms[name].p95_ms:g}  ({_measured(report)})",
         path: f"{name} over {found.incumbent}, with the runs that it stands on",
     }
-    return Change(files, tuple(FileChange(file=str(file), what=what) for file, what in words.items()), path)
+    words = tuple(FileChange(file=str(file), what=said[file]) for file in reversed(files))
+    return Change(files, words, path)
+
+
+def _differs(path: Path, content: bytes) -> bool:
+    return not path.exists() or path.read_bytes() != content
 
 
 def _measured(report: Report) -> str:
@@ -144,22 +134,6 @@ def _reason(found: Promotion) -> str:
                     f"{one.condition.metric} {run.incumbent:.4f} → {run.candidate:.4f} over {found.incumbent}"
                 )
     return f"every condition over {found.incumbent} is proven"
-
-
-def budgets_text(arms: Mapping[str, Budget]) -> str:
-    """The text of a budgets file."""
-    lines = [f"schema = {json.dumps(Budgets(schema_='budgets-v2').schema_)}"]
-    for name, budget in arms.items():
-        lines += ["", f'[arms."{name}"]']
-        for key, value in budget.model_dump(exclude_none=True, exclude_defaults=True).items():
-            lines += _pairs(key, value) if isinstance(value, dict) else [f"{key} = {json.dumps(value)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _pairs(key: str, table: Mapping[str, Any]) -> Sequence[str]:
-    return [
-        f"{key}.{json.dumps(name)} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items()
-    ]
 
 
 def default_text(path: Path, dataset: str, arm: str) -> bytes:

@@ -97,24 +97,6 @@ def mixed(config: Path, policy: Policy, target: Target | None = None) -> list[Re
     return reasons
 
 
-def cited(folder: Path) -> dict[str, set[str]]:
-    """By arm, the runs that promotion records cite: their lines are kept for as long as the records are.
-
-    Args:
-        folder: `policy/`.
-
-    Raises:
-        Refused: a record does not read.
-    """
-    found: dict[str, set[str]] = {}
-    for record in map(_record, records(folder / RECORDS)):
-        evidence = record.evidence
-        for arm, runs in ((record.candidate, evidence.candidate), (record.incumbent, evidence.incumbent)):
-            if runs:
-                found.setdefault(arm, set()).update(run.run_id for run in runs)
-    return found
-
-
 def records(folder: Path) -> list[Path]:
     """The records in a folder, oldest first."""
     return sorted(
