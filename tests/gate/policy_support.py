@@ -101,7 +101,11 @@ def arm_text(arm: str, table: Mapping[str, Any]) -> str:
 
 
 def _keys(table: Mapping[str, Any]) -> str:
-    return "".join(f"{json.dumps(name)} = {_value(value)}\n" for name, value in table.items())
+    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in table.items())
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() else json.dumps(name)
 
 
 def _value(value: Any) -> str:

@@ -149,9 +149,7 @@ def zipped(folder: Path, prefix: str = "") -> Path:
 
 
 @pytest.mark.parametrize("form", [lambda folder: folder, zipped, lambda folder: zipped(folder, ".eval/")])
-def test_two_ci_runs_become_evidence_with_their_numbers(
-    bare: Space, form: Callable[[Path], Path]
-) -> None:
+def test_two_ci_runs_become_evidence_with_their_numbers(bare: Space, form: Callable[[Path], Path]) -> None:
     """Folders and zip files, with or without a leading .eval/, as a job's artefacts are downloaded."""
     assert [bare.measure().code, bare.measure().code] == [0, 0]
     first, second = map(form, uploads(bare, bare.runs()))
@@ -241,7 +239,9 @@ def test_a_floor_that_a_random_ranking_reaches_is_refused(bare: Space, hits: int
     P(Bin(27, 1/40) >= 3) = 0.030 and P(... >= 4) = 0.005, so that a floor of 3 hits, which 5 give, is refused. The
     other measures, which find the document further down, are left out.
     """
-    measured(bare, {name: 1 if place < hits else 11 for place, name in enumerate(f"q{n:02}" for n in range(1, 28))})
+    measured(
+        bare, {name: 1 if place < hits else 11 for place, name in enumerate(f"q{n:02}" for n in range(1, 28))}
+    )
     others = ["--reason", "recall@10=x", "--reason", "ndcg@10=x", "--reason", "mrr=x"]
     done = bare.gate("floor", "notes", *others, "--write")
     assert (done.code == 0) is floored, done.err
@@ -344,7 +344,9 @@ def another_headline(space: Space) -> None:
     ("change", "others"),
     [(without_the_last, []), (relabelled, ["--reason", "floors=two are right now"]), (another_headline, [])],
 )
-def test_another_task_needs_a_reason(space: Space, change: Callable[[Space], None], others: list[str]) -> None:
+def test_another_task_needs_a_reason(
+    space: Space, change: Callable[[Space], None], others: list[str]
+) -> None:
     """A4: a query that is deleted, a label, the headline: under `task`, beside what else gets looser."""
     change(space)
     measured(space, {})
@@ -357,7 +359,9 @@ def test_another_task_needs_a_reason(space: Space, change: Callable[[Space], Non
 
 def test_another_class_than_ci_needs_a_reason(space: Space) -> None:
     """LADDER: a number measured where the gate will not run carries no floor; into class ci needs none."""
-    lines = [resealed(line, lambda t: t.update({"class": "ci", "ci_run": t["run_id"]})) for line in space.lines()]
+    lines = [
+        resealed(line, lambda t: t.update({"class": "ci", "ci_run": t["run_id"]})) for line in space.lines()
+    ]
     space.policy({"notes": lines})
     measured(space, {})
     done = space.gate("floor", "--write")
@@ -382,7 +386,9 @@ def test_floors_that_were_deleted_are_made_anew_only_with_a_reason(space: Space,
 
 def test_a_query_that_must_pass_and_never_did_gets_no_floors(bare: Space) -> None:
     """S5: zero tolerance for what was never there would fail for ever, so it is said at once."""
-    bare.set({q["_id"]: {"text": q["text"], "metadata": {"must_pass": q["_id"] == "q27"}} for q in bare.queries()})
+    bare.set(
+        {q["_id"]: {"text": q["text"], "metadata": {"must_pass": q["_id"] == "q27"}} for q in bare.queries()}
+    )
     measured(bare)
     done = bare.gate("floor")
     assert (done.code, "q27 must pass" in done.err) == (1, True), done.err
@@ -435,7 +441,9 @@ def test_a_plain_floor_that_rounds_down_to_nothing_is_refused(space: Space) -> N
     """S5: of 27 hits, a margin of 26 leaves 0.03, and of 27 nothing; 2 misses more than there are hits."""
     lines = tuple(space.lines())
     for margin, sound in ((25, True), (26, False)):
-        floors = ArmFloors.model_validate_json(json.dumps(floors_table(lines, margin=margin, measures=["hit@1"])))
+        floors = ArmFloors.model_validate_json(
+            json.dumps(floors_table(lines, margin=margin, measures=["hit@1"]))
+        )
         if sound:
             assert '"hit@1" = 0.03' in plain([ArmPolicy("notes", floors, Budget(), lines)])
         else:
@@ -466,7 +474,9 @@ def test_round2_s17_where_no_number_moved_nothing_is_written(space: Space) -> No
     assert space.tree("policy") == before
 
 
-def test_round2_s14_evidence_that_nothing_cites_goes_with_the_write_that_stops_citing_it(space: Space) -> None:
+def test_round2_s14_evidence_that_nothing_cites_goes_with_the_write_that_stops_citing_it(
+    space: Space,
+) -> None:
     """S14: of this arm alone, and what a promotion record cites stays."""
     first, second = space.lines()
     (space.root / "policy" / "promotions").mkdir()
@@ -548,7 +558,8 @@ def test_what_is_written_reads_as_it_was(floors: Floors) -> None:
     budgets = Budgets(
         schema_="budgets-v2",
         arms={
-            name: Budget(p95_ms=301, max_drop={"recall@10": 2.5}, reasons={"p95_ms": "slow"}) for name in floors.arms
+            name: Budget(p95_ms=301, max_drop={"recall@10": 2.5}, reasons={"p95_ms": "slow"})
+            for name in floors.arms
         },
     )
     assert parse_budgets(budgets_text(budgets), Path("budgets.toml"), floors) == budgets

@@ -89,7 +89,10 @@ def test_a_margin_that_leaves_nothing_says_where_it_comes_from(bare: Space) -> N
     for _ in range(2):
         assert bare.measure(bare.losing(20)).code == 0
     done = bare.gate("floor", "--margin", "derived", "--reason", "margin=x", *HIT_ALONE)
-    assert (done.code, "7 misses (derived from the flips of the runs) leaves nothing" in done.err) == (1, True)
+    assert (done.code, "7 misses (derived from the flips of the runs) leaves nothing" in done.err) == (
+        1,
+        True,
+    )
     assert "take a fixed margin: --margin 2" in done.err
     assert bare.gate("floor", "--margin", "2", *HIT_ALONE).code == 0
 

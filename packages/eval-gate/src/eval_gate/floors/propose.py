@@ -285,10 +285,13 @@ def _check_reasons(
     Raises:
         Refused: all of it in one error, with the options that would say why.
     """
-    lacking: dict[str, str] = {}
+    loosened: dict[str, list[str]] = {}
     for change in moved:
         if change.looser and change.reason is None:
-            lacking.setdefault(change.key, _words(change))
+            loosened.setdefault(change.key, []).append(_words(change))
+    lacking = {
+        key: said[0] + (f", and {len(said) - 1} more" if said[1:] else "") for key, said in loosened.items()
+    }
     code = "bar-loosened"
     if standing.deleted and "floors" not in after.floors.reasons:
         code, lacking = "floors-deleted", {"floors": needed["floors"], **lacking}
