@@ -26,9 +26,8 @@ def terminal(verdict: Verdict, place: Place) -> str:
         lines += ["", *_reasons(verdict.reasons, " "), *_mends(verdict.reasons, " ")]
     for group in words.groups(verdict):
         lines += ["", *_group(group, place)]
-    graded = [arm for arm in words.ordered(verdict) if arm.graded or arm.verdict == "pass"]
-    if graded:
-        lines += ["", *_table(graded)]
+    if passed := [arm for arm in words.ordered(verdict) if arm.verdict == "pass"]:
+        lines += ["", *_table(passed)]
     lines += _bar(verdict)
     if notes := [*_notes(verdict)]:
         lines += ["", *notes]
@@ -222,8 +221,9 @@ def _bar(verdict: Verdict) -> list[str]:
 
 
 def _notes(verdict: Verdict) -> Iterator[str]:
+    graded = any(arm.graded for arm in verdict.arms)
     for sentence in (words.held_by(verdict), *words.movements(verdict), words.agreement(verdict)):
-        if sentence is not None:
+        if sentence is not None and graded:
             yield from _wrapped(sentence)
     for arm in verdict.arms:
         if arm.verdict == "pass":  # of the others it was said above
@@ -239,7 +239,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         yield from _wrapped(f"{_cell(names[0], 40)}{more}: {shown(warning)}.")
     if any(words.is_chance(arm) for arm in verdict.arms):
         yield from _wrapped(words.CHANCE)
-    if any(arm.provisional for arm in verdict.arms):
+    if graded and any(arm.provisional for arm in verdict.arms):
         yield words.PROVISIONAL
     if any(arm.unbound for arm in verdict.arms):
         yield words.UNBOUND

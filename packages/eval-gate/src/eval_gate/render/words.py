@@ -109,7 +109,7 @@ def rule(grade: Graded) -> str:
 def held_by(verdict: Verdict) -> str | None:
     """Which rule holds what, in one sentence: the measures held by another rule than their floor are named."""
     others: dict[str, list[str]] = {}
-    graded = [(arm, grade) for arm in verdict.arms for grade in arm.graded]
+    graded = [(arm, grade) for arm in verdict.arms if arm.verdict == "pass" for grade in arm.graded]
     for arm, grade in graded:
         if grade.rule != "floor":
             others.setdefault(f"{rule(grade)} ({shown(measure(grade), 60)})", []).append(shown(arm.arm, 60))
@@ -167,9 +167,9 @@ def ranks(moved: Moved) -> str:
 
 
 def movements(verdict: Verdict) -> Iterator[str]:
-    """What was lost and gained against the baselines, whatever the verdict."""
-    moved = [arm for arm in verdict.arms if arm.graded and (arm.lost or arm.gained)]
-    if not moved and any(arm.graded for arm in verdict.arms):
+    """What arms that pass lost and gained against their baselines; of the others it is said where they are explained."""
+    moved = [arm for arm in verdict.arms if arm.verdict == "pass" and (arm.lost or arm.gained)]
+    if not moved and verdict.verdict == "pass":
         yield "No query was lost or gained against the baselines."
     for arm in moved:
         named = ", ".join(shown(one.query, 40) for one in arm.lost[:5])
