@@ -115,22 +115,21 @@ def _is_breach(reason: Reason) -> bool:
 
 
 def _breaches(arm: ArmVerdict) -> Iterator[str]:
-    """Each measure below its bar: value, bar, the rule that it comes from, and what it is in queries."""
+    """Each measure against its bar, those below it first: value, bar, the rule it comes from, what it is in queries."""
     rows = []
-    for grade in (grade for grade in arm.graded if not grade.passed):
+    for grade in sorted(arm.graded, key=lambda grade: grade.passed)[: 4 * SHOWN]:
         if grade.misses is None:
-            figures = f"{grade.value:.3f}, bar {grade.lowest:.3f}"
-            meaning = (
-                f"{count(grade.queries, 'query', 'queries')} may be lost"
-                if grade.queries
-                else "none may be lost"
-            )
+            figures, bar = f"{grade.value:.4f}", f"bar {grade.lowest:.4f}"
+            may = "no query" if grade.queries <= 0 else count(grade.queries, "query", "queries")
+            meaning = f"{may} may be lost"
         else:
-            figures, meaning = f"{grade.misses} misses, {grade.misses_allowed} allowed", ""
+            figures, bar, meaning = f"{grade.misses} misses", f"{grade.misses_allowed} allowed", ""
         code = "baseline-drop" if grade.rule != "floor" else "floor-breached"
-        rows.append((_cell(words.measure(grade), 40), figures, words.rule(grade), meaning, f"reason: {code}"))
-    if rows:
-        yield from table(rows, indent="   ").split("\n")
+        state = "passes" if grade.passed else f"reason: {code}"
+        rows.append((_cell(words.measure(grade), 40), figures, bar, words.rule(grade), meaning, state))
+    yield from table(rows, indent="   ").split("\n")
+    if len(arm.graded) > 4 * SHOWN:
+        yield f"   … {len(arm.graded) - 4 * SHOWN} more measures:  --format json"
     if arm.lost or arm.gained:
         lost = count(len(arm.lost), "query", "queries")
         yield f"   {_cell(arm.measure or '', 40)}: {lost} lost, {len(arm.gained)} gained"

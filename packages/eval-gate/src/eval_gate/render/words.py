@@ -167,7 +167,7 @@ def ranks(moved: Moved) -> str:
 
 
 def movements(verdict: Verdict) -> Iterator[str]:
-    """What arms that pass lost and gained against their baselines; of the others it is said where they are explained."""
+    """What arms that pass lost and gained against their baselines; the others are explained by themselves."""
     moved = [arm for arm in verdict.arms if arm.verdict == "pass" and (arm.lost or arm.gained)]
     if not moved and verdict.verdict == "pass":
         yield "No query was lost or gained against the baselines."
