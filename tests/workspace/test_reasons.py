@@ -63,16 +63,17 @@ COMPUTED = {
 
 #: Files of eval_gate that are being rewritten to the form with fields. To become empty.
 UNDER_WAY = (
-    "eval_gate/check/",
-    "eval_gate/cli/",
-    "eval_gate/floors/",
-    "eval_gate/power/",
-    "eval_gate/promotion/",
-    "eval_gate/render/",
-    "eval_gate/selftest/",
-    "eval_gate/policy.py",
-    "eval_gate/reasons.py",
-    "eval_gate/verdict.py",
+    "eval_gate/check/eligibility.py",
+    "eval_gate/check/origin.py",
+    "eval_gate/check/plain.py",
+    "eval_gate/floors/propose.py",
+    "eval_gate/floors/sources.py",
+    "eval_gate/floors/target.py",
+    "eval_gate/power/aa.py",
+    "eval_gate/promotion/evidence.py",
+    "eval_gate/promotion/rules.py",
+    "eval_gate/selftest/__init__.py",
+    "eval_gate/selftest/bench.py",
 )
 
 #: Where what is looked into is the text of other people's exceptions.

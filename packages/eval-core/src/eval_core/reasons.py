@@ -132,6 +132,10 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "A file or folder could not be written.",
             "Check permissions and free space.",
         ),
+        "internal-error": Entry(
+            3, "Fault of the program", "The program contradicted itself; your input is not at fault."
+        ),
+        "git-failed": Entry(3, "git failed", "A git command that the self-test needs did not succeed."),
         "half-written": Entry(
             3,
             "Half written",
@@ -477,7 +481,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "policy-vacuous": Entry(
             1, "Vacuous policy", "No arm is held to anything.", "Write floors:  eval-gate floor"
         ),
-        "policy-mixed": Entry(1, "Mixed policy", "The files of the policy are about different runs."),
         "gate-outdated": Entry(2, "Outdated gate", "The policy asks for a newer eval-gate than this one."),
         "unbound": Entry(
             2,
@@ -616,8 +619,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "latency-not-measurable": Entry(
             1, "Latency unknown", "The budget is about times that the run does not tell."
         ),
-        "baseline-missing": Entry(1, "No baseline", "The arm has no baseline."),
-        "baseline-malformed": Entry(1, "Malformed baseline", "The baseline is not a sound report."),
         "baseline-differs": Entry(1, "Another baseline", "The baseline is not the run that the floors name."),
     },
     "Gate: failed": {
@@ -628,7 +629,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "must-pass-lost": Entry(
             1, "Must-pass query lost", "A query that must pass is not answered any more."
         ),
-        "net-lost": Entry(1, "Queries lost", "More queries were lost than gained, by more than is allowed."),
         "latency-over-budget": Entry(1, "Too slow", "The 95th percentile of the times is over the budget."),
     },
     "Unchanged runs": {
