@@ -197,8 +197,12 @@ def test_the_bars_of_the_arm_are_shown_with_their_odds(space: Space) -> None:
 
 
 def test_a_flip_rate_that_is_named_is_answered_whether_the_runs_agree_or_not(space: Space) -> None:
-    (alarm,) = held(space, "--flip-rate", "0.02")["false_alarms"]
+    found = held(space, "--flip-rate", "0.02")
+    (alarm,) = found["false_alarms"]
     assert alarm["flip_rate"] == 0.02
+    assert found["sentences"][-1].startswith(
+        "Unchanged code fails in 42% of runs"
+    )  # and is not found fault with
     assert alarm["fails"] == pytest.approx(1 - 0.98**26 * (0.02 + 0.98 * 0.98), abs=1e-9)
 
 
