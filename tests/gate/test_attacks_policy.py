@@ -103,6 +103,7 @@ def rank(value: int | None) -> Callable[[Any], None]:
         (first_line(lambda line: line.update(fingerprint="0" * 64)), "evidence-contradicts"),
         (first_line(lambda line: line["set"].update(headline="recall@10")), "evidence-contradicts"),
         (first_line(lambda line: line["health"].update(scored=26)), "evidence-contradicts"),
+        (last_line(lambda line: line["set"].update(headline="hti@1")), "evidence-contradicts"),
         # A sound line of something that is no evidence.
         (last_line(lambda line: line.update(clean=False)), "evidence-dirty"),
         (last_line(lambda line: line.update(resumed=True)), "evidence-resumed"),

@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
-from eval_core.errors import Refused
+from eval_core.errors import EvalError, Refused
 from eval_core.files import digest, refuse_special
 from eval_core.models import Closed
 from eval_core.reports.check import quality_digest
@@ -298,7 +298,8 @@ def _contradiction(line: Line) -> str | None:
             return f"task.{name} is not the digest of the entries"
     try:
         deepest = cutoffs_of(line.task)[-1]
-    except ValueError as error:
+        metrics.parse(line.headline)
+    except (ValueError, EvalError) as error:
         return str(error)
     limit = int(str(line.task["limit"]))
     for entry in line.entries:
