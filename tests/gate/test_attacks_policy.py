@@ -273,6 +273,8 @@ WHY = {"margin": "room for a rewrite"}
         (choosing(left_out=["mrr"]), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"margin": "r"}), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"mrr": "hit@1 says it"}), []),
+        (choosing(require=["head", "clean"], why={}), ["reason-missing"]),
+        (choosing(require=["head", "clean"], why={"require": "another job looks at it"}), []),
         (choosing(budgets={"notes": {"p95_ms": 1e300}}), ["reason-missing"]),
         (choosing(budgets={"notes": {"p95_ms": 299}}), []),
         (choosing(budgets={"notes": {"max_drop": {"recall@10": 100}}}), ["reason-missing"]),
@@ -288,7 +290,8 @@ def test_round2_b2_a_bar_that_was_moved_by_hand_is_refused(
     attack(space)
     done = space.check()
     assert (done.code, done.codes) == (1 if codes else 0, codes)
-    assert all(reason["mend"] for reason in done.verdict["arms"][0]["reasons"])
+    verdict = done.verdict
+    assert all(reason["mend"] for reason in (*verdict["reasons"], *verdict["arms"][0]["reasons"]))
 
 
 def test_round2_b2_another_headline_is_another_bar(space: Space) -> None:

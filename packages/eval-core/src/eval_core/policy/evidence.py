@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
-from eval_core.errors import EvalError, Refused
+from eval_core.errors import Refused
 from eval_core.files import digest, refuse_special
 from eval_core.models import Closed
 from eval_core.reports.check import quality_digest
@@ -298,11 +298,10 @@ def _contradiction(line: Line) -> str | None:
             return f"task.{name} is not the digest of the entries"
     try:
         cutoffs = cutoffs_of(line.task)
-        deepest, limit = cutoffs[-1], int(str(line.task["limit"]))
-        problem = metrics.headline_problem(line.headline, cutoffs, limit)
-    except (ValueError, EvalError) as error:
+    except ValueError as error:
         return str(error)
-    if problem:
+    deepest, limit = cutoffs[-1], int(str(line.task["limit"]))
+    if problem := metrics.headline_problem(line.headline, cutoffs, limit):
         return f"set.headline: {problem}"
     for entry in line.entries:
         ranks = [rank for _, _, rank in entry.judged if rank is not None]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from eval_core.errors import EvalError
 from eval_core.files import digest
 from eval_core.reports.entries import Entry, Fields, entries_digest, fields_digest, fields_of
 from eval_core.reports.keys import digested_parts
@@ -119,11 +118,7 @@ def check_rows(report: ReportFields) -> None:
     if problem := metrics.headline_problem(report.dataset.headline, cutoffs, limit):
         raise ValueError(f"dataset.headline: {problem}")
     measures = report.measures
-    try:
-        parsed = [metrics.parse(name) for name in measures]
-    except EvalError as error:
-        raise ValueError(f"dataset.headline is {report.dataset.headline!r}: {error.message}") from error
-    expected, score = set(measures), metrics.scorer(parsed)
+    expected, score = set(measures), metrics.scorer([metrics.parse(name) for name in measures])
     seen: set[str] = set()
     counts = dict.fromkeys(("scored", "errored", "unscored", "unscorable"), 0)
     # Most queries have few judgements, so most rows score like one before.
