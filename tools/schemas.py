@@ -16,6 +16,8 @@ from eval_core.config import EvalFile
 from eval_core.contract import models as contract_models
 from eval_core.explain.models import Explanation
 from eval_core.measuring.measurement import Measurement
+from eval_core.policy.evidence import Line
+from eval_core.policy.models import Budgets, Floors
 from eval_core.publish.models import Publication
 from eval_core.reconstruct.lock import Lock
 from eval_core.reports.provenance.models import Statement
@@ -24,9 +26,8 @@ from eval_core.reports.waivers import Waivers
 from eval_core.scoring.models import Score
 from eval_core.sets.definition import Definition
 from eval_core.sets.limits import Limits, Saturation
-from eval_gate.floors.proposal import BaselineProposal, Proposal
+from eval_gate.floors.proposal import Proposal
 from eval_gate.guard.judge import GuardVerdict
-from eval_gate.policy import Budgets, Floors
 from eval_gate.power.models import Power, Unchanged
 from eval_gate.promotion.models import Promotion, PromotionRecord, Rules
 from eval_gate.selftest.models import SelfTest
@@ -52,11 +53,11 @@ MODELS: dict[str, type[BaseModel]] = {
     "comparison-v1": compare_models.Comparison,
     "retrieval-comparison-v1": contract_models.Comparison,
     "explanation-v1": Explanation,
-    "floors-v1": Floors,
-    "budgets-v1": Budgets,
-    "proposal-v1": Proposal,
-    "baseline-proposal-v1": BaselineProposal,
-    "verdict-v1": Verdict,
+    "evidence-v1": Line,
+    "floors-v2": Floors,
+    "budgets-v2": Budgets,
+    "floor-proposal-v2": Proposal,
+    "verdict-v2": Verdict,
     "guard-v1": GuardVerdict,
     "power-v1": Power,
     "aa-v1": Unchanged,

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_three_failures_in_a_row_exit_3_and_the_rest_is_left(shelves: Space) -> 
 
 
 def test_a_backend_that_is_not_deterministic_is_told_and_is_no_failure(shelves: Space) -> None:
-    turns = iter([["d1"], ["d1"], ["d2", "d1"], ["d1"]])
+    turns = chain([["d1"], ["d1"], ["d2", "d1"]], repeat(["d1"]))
     shelves.register("told", Told({**RIGHT, "thing 1": lambda request: next(turns)}))
     shelves.arm()
     done = shelves.core("measure")

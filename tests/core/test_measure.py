@@ -55,6 +55,7 @@ def test_each_query_is_asked_and_scored(things: Space) -> None:
         "documents": 8,
         "queries": 6,
         "headline": "recall@10",
+        "moves": False,
     }
     assert backend.indexed == [list(DOCUMENTS)]
     assert read_report(things.reports / "arm.json", "arm") == report
@@ -237,6 +238,7 @@ def test_the_four_outcomes_are_counted_apart(space: Space) -> None:
         "excess": 0,
         "restarts": 0,
         "unstable": 0,
+        "counts": {},
     }
     assert not report.health.ok
     assert (report.n, report.summary.overall.metrics["recall@10"]) == (2, 1.0)

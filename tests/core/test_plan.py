@@ -187,6 +187,75 @@ def test_the_judged_document_gone_from_a_moving_source_stops_the_measuring(thing
     assert "judges document 'notes/a.md', which is not in the corpus" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("headline", "keys", "fault"),
+    [
+        (
+            "recall@20",
+            "limit = 10",
+            ".limit: the headline of things cannot be measured: recall@20 looks at 20",
+        ),
+        ("recall@10", "limit = 5\ncutoffs = [1, 5]", ".limit: the headline of things cannot be measured"),
+        (
+            "judged@10",
+            "cutoffs = [1, 5]",
+            ".cutoffs: the headline of things cannot be measured: judged@10 needs",
+        ),
+        ("recall@20", "", None),
+    ],
+)
+def test_round2_b9_an_arm_that_cannot_measure_the_headline_is_a_fault_with_its_line(
+    things: Space, headline: str, keys: str, fault: str | None
+) -> None:
+    """B9: a headline that no report holds was measured without complaint, and silently not floored."""
+    definition = f'name = "things"\nheadline = "{headline}"\nlimit = 20\n'
+    rewrite(definition=definition)(things)
+    things.register("told", told())
+    things.arm(keys)
+    if fault is None:
+        (made,) = things.plans()
+        assert made.headline == headline
+        return
+    with pytest.raises(Faults) as refused:
+        things.plans()
+    (found,) = refused.value.faults
+    line = things.config.read_text().splitlines()[int(found.where.rpartition(":")[2]) - 1]
+    assert fault.partition(":")[0].lstrip(".") == line.split(" = ")[0]
+    assert fault in found.message
+
+
+def test_round2_b9_a_set_whose_own_limit_is_below_its_headline_is_a_fault(things: Space) -> None:
+    rewrite(definition='name = "things"\nheadline = "recall@20"\nlimit = 10\n')(things)
+    things.register("told", told())
+    things.arm()
+    with pytest.raises(
+        Faults, match="headline 'recall@20': recall@20 looks at 20 documents, and the limit is 10"
+    ):
+        things.plans()
+
+
+@pytest.mark.parametrize("headline", ["rprec", "ndcg", "mrr@10"])
+def test_round2_b9_a_headline_that_is_no_usual_measure_is_in_every_row_and_summary(
+    things: Space, headline: str
+) -> None:
+    rewrite(definition=f'name = "things"\nheadline = "{headline}"\n')(things)
+    report = things.measure(told(q2=["d1", "d2"], q3=[]), text="")
+    # Found at 1 in four queries, at 2 in one, nowhere in one; each has one relevant document.
+    value = {"rprec": 4 / 6, "mrr@10": 4.5 / 6, "ndcg": (4 + 1 / 1.584962500721156) / 6}[headline]
+    assert report.summary.overall.metrics[headline] == pytest.approx(value)
+    assert all(headline in row.metrics for row in report.rows)
+
+
+@pytest.mark.parametrize(("cutoffs", "headline"), [("[1, 5, 10]", "recall@10"), ("[1, 5]", "recall@5")])
+def test_a_set_that_names_no_headline_takes_recall_at_10_or_at_its_largest_cutoff(
+    things: Space, cutoffs: str, headline: str
+) -> None:
+    things.register("told", told())
+    things.arm(f"cutoffs = {cutoffs}")
+    (made,) = things.plans()
+    assert made.headline == headline
+
+
 def test_faults_of_sets_and_arms_are_told_together(space: Space) -> None:
     """The configuration's and both sets', each with its line, before anything is measured."""
     space.set(DOCUMENTS, QUERIES, [*JUDGEMENTS, ("q1", "d99", 1)], INLINE, name="one")

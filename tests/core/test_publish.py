@@ -374,7 +374,7 @@ def unhealthy(desk: Desk) -> None:
     )
     fields = {name: getattr(report, name) for name in Report.model_fields if name != "digests"}
     fields["health"] = report.health.model_copy(update={"scored": len(rows) - 1, "errored": 1})
-    broken = Report.sealed(**{**fields, "rows": tuple(rows), "summary": summarise(rows, report.cutoffs)})
+    broken = Report.sealed(**{**fields, "rows": tuple(rows), "summary": summarise(rows, report.measures)})
     write_report(desk.report(), broken)
     provenance.write(desk.report(), broken)
 

@@ -31,6 +31,7 @@ def test_the_sample_holds_what_the_tests_need(sound: Report) -> None:
         "excess": 0,
         "restarts": 0,
         "unstable": 1,
+        "counts": {},
     }
     assert list(sound.summary.categories) == ["x", "y"]
     deep = next(row for row in sound.rows if row.id == "deep")
@@ -105,7 +106,7 @@ def test_the_summary_is_that_of_the_scored_rows(sound: Report) -> None:
     assert sound.summary.categories["x"].n == 2
     assert sound.summary.categories["x"].metrics["mrr"] == pytest.approx((1 / 2 + 1) / 2)
     # A reader recomputes all of it but the intervals.
-    plain = summarise(reversed(sound.rows), sound.cutoffs)
+    plain = summarise(reversed(sound.rows), sound.measures)
     assert plain.overall == overall.model_copy(update={"intervals": {}})
     assert plain.categories == sound.summary.categories
 

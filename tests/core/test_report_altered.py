@@ -117,7 +117,7 @@ ALTERATIONS: dict[str, tuple[Path_, Any, str]] = {
     "rank of what counts 0": (
         ("rows", 1, "judged", 1, "rank"),
         6,
-        "digests.run is not the digest of the rest",
+        "digests.quality is not the digest of the keys and rows",
     ),
     "label moved": (
         ("rows", 2, "judged", 0, "id"),
@@ -168,7 +168,7 @@ ALTERATIONS: dict[str, tuple[Path_, Any, str]] = {
     "duplicates denied": (("health", "duplicates"), 0, "digests.run is not the digest of the rest"),
     "restarts invented": (("health", "restarts"), 1, "digests.run is not the digest of the rest"),
     "queries of the set": (("dataset", "queries"), 8, "dataset.queries is 8, and there are 9 rows"),
-    "documents of the set": (("dataset", "documents"), 13, "digests.run is not the digest of the rest"),
+    "documents of the set": (("dataset", "documents"), 13, "digests.quality is not the digest of the keys"),
     "name of the set": (("dataset", "name"), "other", "digests.run is not the digest of the rest"),
     "another arm": (("arm",), "other", "digests.run is not the digest of the rest"),
     "another run": (("run_id",), "20261130T000000Z-00000000", "digests.run is not the digest of the rest"),
@@ -302,7 +302,7 @@ def resealed(value: Any) -> Any:
         ({"cutoffs": [1, 3, 5]}, "row 'graded': metrics differ from those of the cut-offs"),
         ({"limit": 4}, "row 'deep': rank 5 of 'd05' cannot be"),
         ({"queries": "0" * 64}, "task.parts.queries is not the digest of the rows"),
-        ({"corpus": "0" * 64}, "digests.quality is not the digest of the keys and rankings"),
+        ({"corpus": "0" * 64}, "digests.quality is not the digest of the keys and rows"),
     ],
 )
 def test_a_task_that_its_rows_do_not_bear_out_is_refused_even_where_its_digest_fits(

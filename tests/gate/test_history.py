@@ -150,17 +150,18 @@ def graded(done: Done) -> Any:
     """The verdict of the arm, which is a grade: a pass or a breach, and no refusal."""
     arm = done.verdict["arms"][0]
     assert arm["verdict"] in ("pass", "fail"), done.out
-    assert len(arm["graded"]) == 3
+    assert [grade["measure"] for grade in arm["graded"]] == ["recall@10", "ndcg@10", "mrr", "hit@1"]
     return arm
 
 
-def barred(space: Space, *options: str) -> dict[str, Any]:
-    """Floors and baseline from the runs that there are of the present state."""
-    for arguments in (("floor", "--write", *options), ("baseline", "--write")):
-        done = space.gate(*arguments)
-        assert done.code == 0, done.err
+def barred(space: Space, **choices: Any) -> dict[str, Any]:
+    """The policy of the last two runs."""
+    space.policy(require=["provenance"], **choices)
     arm: dict[str, Any] = tomllib.loads(space.floors.read_text())["arms"]["notes"]
     return arm
+
+
+DRIFTS: dict[str, Any] = {"corpus": "drifts", "drift": 0.1, "reasons": {"corpus": "notes are written daily"}}
 
 
 def test_a_gate_lives_through_a_change_of_chunk_headers_and_drifting_notes(vault: Space) -> None:
@@ -169,8 +170,8 @@ def test_a_gate_lives_through_a_change_of_chunk_headers_and_drifting_notes(vault
     for _ in range(2):
         means = measured(vault)
         assert (round(means["recall@1"], 3), round(means["hit@1"], 3)) == (0.741, 0.741)
-    arm = barred(vault, "--drifts", "0.1")
-    assert (arm["metrics"]["hit@1"], arm["documents"]) == ({"max_misses": 9}, [36, 44])
+    arm = barred(vault, **DRIFTS)
+    assert arm["misses_allowed"] == {"hit@1": 9}
     assert graded(vault.check())["verdict"] == "pass"
 
     # The notes go on: one that nothing is asked of, one that is judged, one that is new.
@@ -192,12 +193,10 @@ def test_a_gate_lives_through_a_change_of_chunk_headers_and_drifting_notes(vault
     assert len(done["lost"]) == 0
 
     # One run of it raises no floor; a second does, though a note was written between the two.
-    assert "one run is a dated measurement" in vault.gate("floor").err
     write(vault, "diary-14", "Diary-14", "Wind from the west.")
     assert measured(vault)["hit@1"] == pytest.approx(26 / 27)
-    arm = barred(vault)
-    assert (arm["metrics"]["hit@1"], arm["corpus"], len(arm["evidence"])) == ({"max_misses": 3}, "drifts", 2)
-    assert "reason" not in arm
+    arm = barred(vault, **DRIFTS)
+    assert (arm["misses_allowed"], arm["corpus"], len(arm["runs"])) == ({"hit@1": 3}, "drifts", 2)
     assert graded(vault.check())["verdict"] == "pass"
 
     # The notes go on under the new floors.
@@ -211,10 +210,9 @@ def test_a_gate_lives_through_a_change_of_chunk_headers_and_drifting_notes(vault
     checked = vault.check()
     done = graded(checked)
     assert (checked.code, done["verdict"]) == (1, "fail")
-    assert done["reasons"][0]["message"] == "hit@1: 7 misses, and 3 are allowed"
+    assert "hit@1 = 7: 3 misses are allowed" in [reason["message"] for reason in done["reasons"]]
     assert {moved["query"] for moved in done["lost"]} == {f"q-{name}" for name in THINGS[1:]}
     assert [change["part"] for change in done["system_changes"]] == ["options.command"]
-    assert vault.check("--policy", "policy").codes[0] == "floor-breached"
 
 
 def test_the_same_history_over_a_pinned_corpus_needs_a_new_bar_for_each_note(vault: Space) -> None:
@@ -234,7 +232,7 @@ def test_what_is_asked_stays_what_it_was_while_notes_drift(vault: Space) -> None
     """K5: a judged note that is deleted leaves nothing to grade, and a judgement that is moved is refused."""
     for _ in range(2):
         measured(vault)
-    barred(vault, "--drifts", "0.1")
+    barred(vault, **DRIFTS)
     path = vault.root / "set" / "qrels" / "test.tsv"
     text = path.read_text()
     path.write_text(text.replace("q-printer\tvault/printer.md", "q-printer\tvault/armchair.md"))

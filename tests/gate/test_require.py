@@ -265,6 +265,40 @@ def test_a_waiver_of_an_arm_that_is_not_there_is_a_mistake(committed: Space) -> 
     assert (done.code, "did you mean 'notes'" in done.err) == (2, True)
 
 
+def test_what_git_was_told_to_overlook_is_dirt(committed: Space) -> None:
+    """S5: a file that counts as unchanged by decree is measured all the same."""
+    committed.git("update-index", "--assume-unchanged", "eval.toml")
+    committed.edit(committed.root / "eval.toml", '"jsonl"', '"jsonl"\nrepetitions = 4')
+    assert committed.measure().code == 0
+    assert "uncommitted changes" in committed.check().verdict["notes"][0]
+
+
+def test_the_policy_and_what_measuring_writes_are_no_dirt(
+    committed: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S5: a bar can be moved and measured under before it is committed."""
+    monkeypatch.setenv("EVAL_ENV_CLASS", "ci")
+    (committed.root / "policy" / "notes.txt").write_text("x")
+    assert committed.measure().code == 0
+    assert committed.check().codes == []
+    (committed.root / "stray.txt").write_text("x")
+    assert committed.check().codes == ["tree-changed"]
+
+
+@pytest.mark.parametrize(("before", "codes"), [(1, ["report-stale"]), (0, [])])
+def test_a_report_that_is_older_than_the_evidence_is_stale(
+    space: Space, before: int, codes: list[str]
+) -> None:
+    """K3: it was not measured for this gate, however sound it is; one that started with it was."""
+    first = min(line.started for line in space.lines())
+    started = f"{int(first[:4]) - before}{first[4:]}"
+    space.forge(space.report, lambda report: report["environment"].update(started=started))
+    done = space.check()
+    assert done.codes == codes
+    # A snapshot that is named on purpose may be old.
+    assert space.check("--report", f"notes={space.report}").codes == []
+
+
 def test_plain_floors_bind_nothing_that_could_be_required(committed: Space) -> None:
     plain = committed.root / "plain.toml"
     plain.write_text('[notes]\nn = 27\n"hit@1" = 0.88\n')

@@ -82,6 +82,11 @@ class ArmPolicy:
         return len(self.lines) < SETTLED_RUNS
 
     @property
+    def runs_agree(self) -> bool:
+        """Whether its runs agree in every ranking."""
+        return len({line.rankings for line in self.lines}) == 1
+
+    @property
     def documents(self) -> tuple[int, int] | None:
         """With a corpus that drifts: the fewest and the most documents that pass."""
         if self.floors.drift is None:

@@ -3,7 +3,8 @@
 With N documents that a query may find and R relevant ones among them, a rank holds a given document with probability
 1 / N. recall@k is then k / N on average; the number of relevant documents in the top k is hypergeometric, so that
 hit@k is 1 - C(N - R, k) / C(N, k) and all@k is C(N - R, k - R) / C(N, k); the first relevant document stands at rank r
-with probability C(N - r, R - 1) / C(N, R), whence mrr; and DCG is a sum of means, whence ndcg.
+with probability C(N - r, R - 1) / C(N, R), whence mrr; each of the ranks before a relevant document holds another one
+with probability (R - 1) / (N - 1), whence map; and DCG is a sum of means, whence ndcg.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from eval_core.scoring.metrics import Measure
 def reached_on_average(line: Line, measure: str, lowest: float, category: str | None = None) -> bool:
     """Whether random rankings of the documents of a run's queries reach a bar on average.
 
-    False for a measure without a closed form (map, judged@k): `eval-gate floor` simulates those.
+    False for a measure without a closed form (judged@k): `eval-gate floor` simulates it.
     """
     expected = expected_mean(line, measure, category)
     return expected is not None and expected >= lowest - 1e-9
@@ -76,6 +77,9 @@ def expected(measure: Measure, grades: Sequence[int], documents: int, limit: int
                 value += left * share / rank
                 left *= 1 - share
             return value
+        case "map":
+            others = (relevant - 1) / max(1, total - 1)
+            return math.fsum((1 + (rank - 1) * others) / rank for rank in range(1, k + 1)) / total
         case "ndcg":
             gains = [2.0**grade - 1 if measure.gain == "exp" else float(grade) for grade in grades]
             deep = measure.cutoff or total

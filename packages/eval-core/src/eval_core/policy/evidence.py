@@ -297,10 +297,12 @@ def _contradiction(line: Line) -> str | None:
         if line.task.get(name) != value:
             return f"task.{name} is not the digest of the entries"
     try:
-        deepest = cutoffs_of(line.task)[-1]
+        cutoffs = cutoffs_of(line.task)
     except ValueError as error:
         return str(error)
-    limit = int(str(line.task["limit"]))
+    deepest, limit = cutoffs[-1], int(str(line.task["limit"]))
+    if problem := metrics.headline_problem(line.headline, cutoffs, limit):
+        return f"set.headline: {problem}"
     for entry in line.entries:
         ranks = [rank for _, _, rank in entry.judged if rank is not None]
         if len(set(ranks)) != len(ranks) or any(not 1 <= r <= limit for r in ranks):

@@ -10,7 +10,7 @@ from eval_core.policy.bars import TOLERANCE, default_drop, margin_of, usual_meas
 from eval_core.policy.chance import reached_on_average
 from eval_core.policy.eligibility import unfit, unlike
 from eval_core.policy.evidence import Line
-from eval_core.policy.models import MARGIN, P95_MS, ArmFloors, Budget, CategoryFloors
+from eval_core.policy.models import MARGIN, P95_MS, REQUIRED, ArmFloors, Budget, CategoryFloors, Floors
 from eval_core.scoring import metrics
 
 #: How far a shown floor may be from the derived one.
@@ -81,6 +81,16 @@ def reasons_needed(floors: ArmFloors, budget: Budget, lines: Sequence[Line]) -> 
         if usual is not None and points > usual + TOLERANCE:
             needed["max_drop"] = f"{name} may fall by {points:g} points, not {usual:.4g}"
     return needed
+
+
+def requirements_left_out(floors: Floors) -> list[Refused]:
+    """What a policy usually requires and this one does not, where no reason says why."""
+    missing = [name for name in REQUIRED if name not in floors.require]
+    if not missing or says(floors.reasons.get("require", "")):
+        return []
+    mend = 'Require it again, or say why in floors.toml:  [reasons] require = "…"'
+    what = f"{', '.join(missing)} is not required, and no reason says why"
+    return [Refused("reason-missing", what, key="require", mend=mend)]
 
 
 def says(text: str) -> bool:

@@ -115,6 +115,8 @@ def check_rows(report: ReportFields) -> None:
     limit = report.task.parts["limit"]
     if not isinstance(limit, int):
         raise ValueError(f"task.parts.limit {limit!r} should be a whole number")
+    if problem := metrics.headline_problem(report.dataset.headline, cutoffs, limit):
+        raise ValueError(f"dataset.headline: {problem}")
     measures = report.measures
     expected, score = set(measures), metrics.scorer([metrics.parse(name) for name in measures])
     seen: set[str] = set()

@@ -270,8 +270,12 @@ def names(cutoffs: Sequence[int], headline: str | None = None) -> list[str]:
 
 
 def headline_problem(headline: str, cutoffs: Sequence[int], limit: int) -> str | None:
-    """Why a headline cannot be measured: its cut-off is beyond what is asked for, or beyond what rows hold."""
-    measure = parse(headline)
+    """Why a headline cannot be measured: there is no such measure, or its cut-off is beyond what is asked for, or beyond
+    what rows hold."""
+    try:
+        measure = parse(headline)
+    except Misuse as error:
+        return error.message
     if measure.cutoff is None:
         return None
     if measure.cutoff > limit:

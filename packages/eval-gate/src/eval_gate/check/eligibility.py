@@ -198,7 +198,8 @@ def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]
     `""` asks always. A person at work is answered all the same; see `refusals` and `sayings`.
     """
     yield from _at_another_commit(report, standing)
-    environment, again = report.environment, f"Commit, then:  {AGAIN.format(report.arm)}"
+    environment = report.environment
+    again = f"Commit the changes, then measure again:  eval-core measure {report.arm}"
     if environment.dirty is not False:
         what = "outside of git" if environment.dirty is None else "on a tree with uncommitted changes"
         yield "clean", _refused("tree-dirty", f"it was measured {what}", again)

@@ -219,13 +219,14 @@ class _Gate:
     def verdict(self, arms: tuple[str, ...], places: dict[str, Path], reports: Path) -> Verdict:
         """Grade the arms, all of the policy where none is named."""
         from eval_core.console import utf8
+        from eval_core.policy.faults import requirements_left_out
         from eval_core.policy.files import FLOORS
         from eval_gate.check.judge import NO_BRANCH, judge
         from eval_gate.verdict import Reason
 
         known = self.policy.floors.arms
         names = _selected(list(known), arms, places, self.floors)
-        reasons: list[Reason] = []
+        reasons = [Reason.of(error) for error in requirements_left_out(self.policy.floors)]
         held = None
         if self.target is not None:
             from eval_gate.floors.target import against

@@ -16,21 +16,18 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  eval-gate self-test                    every arm that gates
+  eval-gate self-test                    every arm that has floors
   eval-gate self-test memory-bm25        one arm
-  eval-gate self-test --quick            without what measures: a few seconds
   eval-gate self-test --format markdown  for a step summary
 
-Copies of the reports, the policy and the sets are altered in a temporary folder and graded by the present policy;
-nothing of the workspace is changed. Sets are altered and null backends tried for real, too, with
-eval-core measure,  for one arm a set.
-
-An attack is caught when the gate says no for the reason that names it. What a policy does not require is told, and is
-no survivor: see  eval-gate check --require.
+Copies of the reports, the policy and eval.toml are altered in a temporary folder and graded by the
+present policy; nothing of the workspace is changed, and nothing is measured. An attack is caught when
+the gate says no for the attack's own reason. What the policy does not require is said, and does not
+survive: see  eval-gate check --require.
 
 \b
-Exit codes: 0 every attack was caught; 1 one survived, or the workspace does not pass its gate as it
-stands; 2 wrong usage, configuration or policy file; 3 something could not be run.
+Exit codes: 0 every attack was caught; 1 one survived, or the untouched copy does not pass; 2 wrong
+usage, configuration or policy file; 3 something could not be done.
 """
 
 
@@ -38,15 +35,10 @@ stands; 2 wrong usage, configuration or policy file; 3 something could not be ru
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
 @click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
 @click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
-@click.option("--quick", is_flag=True, help="Leave out what measures: sets altered for real, null backends.")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "markdown"]),
-    default="table",
-    show_default=True,
+    "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
-def self_test(arms: tuple[str, ...], config: Path, policy: Path, quick: bool, form: str) -> int:
+def self_test(arms: tuple[str, ...], config: Path, policy: Path, form: str) -> int:
     """Attack the gate with copies of this workspace's inputs; exit 1 if an attack survives."""
     from eval_gate import selftest
     from eval_gate.cli.check import check
@@ -54,13 +46,13 @@ def self_test(arms: tuple[str, ...], config: Path, policy: Path, quick: bool, fo
     # Off where the gate lives a tenth of a second; a thousand gradings would keep what they are done with.
     gc.enable()
     with _progress() as progress:
-        found = selftest.self_test(arms, config, policy, check=check, quick=quick, progress=progress)
+        found = selftest.self_test(arms, config, policy, check=check, progress=progress)
     if form == "json":
         click.echo(found.model_dump_json(by_alias=True, indent=1))
     else:
-        from eval_gate.selftest import render
+        from eval_gate.selftest import words
 
-        click.echo(render.markdown(found) if form == "markdown" else render.terminal(found))
+        click.echo(words.markdown(found) if form == "markdown" else words.terminal(found))
     return found.exit_code
 
 

@@ -1,22 +1,15 @@
-"""What `power` and `aa` tell: models, and what of them follows from counts and labels alone."""
+"""What `power` and `aa` print, as models."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from eval_core.models import Closed
-from eval_core.scoring.metrics import Measure
-from eval_core.scoring.statistics import ALPHA, binomial_above, mcnemar_loss, resolution
-from eval_gate.policy import CATEGORY_QUERIES, MARGIN, TOLERANCE, derived_margin
-from eval_gate.power.odds import FLIP_RATE, NOTHING, Odds, detectable, least, pmf
+from eval_core.policy.bars import Bar
 from eval_gate.verdict import Word
-
-#: True drops that the rules are laid side by side at, in points, and the churn of unchanged code.
-RULE_DROPS, RULE_CHURN = (10, 15, 20, 30), (0.01, 0.02)
 
 
 class Resolved(Closed):
@@ -28,24 +21,9 @@ class Resolved(Closed):
     significant_points: float | None = Field(description="The same in points; null: n is smaller than that.")
     margin: int = Field(description="Misses that unchanged code exceeds at most once in 100 runs.")
     detectable_points: float | None = Field(
-        description="True drop that loses more than the margin in 80 of 100 cases; null: none does."
+        description="True drop that loses more than the margin in 80 of 100 cases; null: there is no such drop."
     )
     floorable: bool = Field(description="Whether a category of this size gets floors.")
-
-
-def resolved(n: int, flip_rate: float) -> Resolved:
-    """What n queries can show where a share `flip_rate` of them flips between runs of unchanged code."""
-    fewest = resolution(max(1, n)).queries
-    allowed = derived_margin(n, flip_rate)
-    return Resolved(
-        n=n,
-        one_query_points=100 / n if n else None,
-        significant=fewest,
-        significant_points=100 * fewest / n if n >= fewest else None,
-        margin=allowed,
-        detectable_points=detectable(n, allowed),
-        floorable=n >= CATEGORY_QUERIES,
-    )
 
 
 class Chance(Closed):
@@ -70,26 +48,39 @@ class AtRate(Closed):
     fails: float = Field(ge=0, le=1)
 
 
-class PolicyOdds(Closed):
-    """P(fail) of an arm's policy, from the values of its baseline."""
+class ArmBar(Closed):
+    """What one measure of an arm must reach."""
 
-    headline: str
-    metrics: tuple[str, ...] = Field(description="The measures with floors.")
+    measure: str
+    category: str | None = Field(default=None, description="null: over all queries.")
+    n: int
+    baseline: float
+    lowest: float = Field(description="The lowest mean that passes.")
+    misses_allowed: int | None = Field(default=None, description="For measures that are 0 or 1 a query.")
+    rule: Literal["floor", "drop", "everywhere"] = Field(description="Which rule gives the bar.")
+    queries: int = Field(
+        description="Queries that the baseline answers and that may be lost, none being gained."
+    )
+
+
+class PolicyOdds(Closed):
+    """The bars of an arm, and P(fail) of them all, from the values of its baseline."""
+
     margin: int
-    max_net_lost: int
-    max_drop: dict[str, float]
-    tracked: bool
-    flip_rate: float
-    flip_rate_from: Literal["option", "floors", "assumed"]
-    false_alarm: float
+    bars: tuple[ArmBar, ...]
+    runs: int = Field(description="That the floors stand on.")
+    runs_agree: bool = Field(description="Whether they agree in every ranking.")
     drops: tuple[AtDrop, ...]
+    false_alarms: tuple[AtRate, ...] = Field(
+        description="Where the runs differ in their rankings, or --flip-rate is given."
+    )
     exact: bool = Field(description="Computed, not simulated.")
     standard_error: float = Field(description="The most that a simulated share has; 0 where exact.")
-    sentence: str
+    sentences: tuple[str, ...]
 
 
 class Target(Closed):
-    """What one set, as an arm asks it, can resolve."""
+    """What one set, as an arm measures it, can resolve."""
 
     name: str
     arm: bool = Field(description="Whether the name is an arm's; else it is a folder.")
@@ -106,37 +97,18 @@ class Target(Closed):
     note: str | None = Field(default=None, description="Why there are no odds of a policy.")
 
 
-class RuleRow(Closed):
-    """P(fail) of one way to judge lost and gained queries."""
-
-    rule: str
-    churn: tuple[AtRate, ...]
-    drops: tuple[AtDrop, ...]
-
-
-class Rules(Closed):
-    """Four ways to judge, side by side on the same queries. Exact."""
-
-    n: int
-    hits: int
-    recover: float | None = Field(
-        description="Share of misses that recover; null: as much as the churn, 1% beside a drop."
-    )
-    rows: tuple[RuleRow, ...]
-
-
 class Power(Closed):
     """What `eval-gate power --format json` prints."""
 
     schema_: Literal["power-v1"] = Field(default="power-v1", alias="schema")
-    flip_rate: float = Field(description="Of unchanged code, as margins suppose it.")
+    flip_rate: float = Field(
+        description="Of unchanged code, as the margins of `overall` and `categories` suppose it."
+    )
     targets: tuple[Target, ...] = ()
-    queries: Resolved | None = Field(default=None, description="Of --n queries.")
-    rules: Rules | None = None
 
 
 class MeasureFlips(Closed):
-    """How often a query's value of a measure differed from the first run's."""
+    """How often a query's value of a measure was not what it was in the run before."""
 
     measure: str
     means: tuple[float, ...] = Field(description="Run by run.")
@@ -153,7 +125,7 @@ class Flipped(Closed):
     """A query whose value of the measure was not the same in all runs."""
 
     query: str
-    text: str
+    text: str | None = Field(description="null: evidence keeps no texts.")
     measure: str
     values: tuple[float, ...] = Field(description="Run by run.")
 
@@ -168,16 +140,16 @@ class JudgedRun(Closed):
 
 
 class PresentPolicy(Closed):
-    """What the present policy makes of unchanged code."""
+    """What the present policy makes of unchanged code. What follows from bars is absent where every run is refused."""
 
-    margin: int
     failed: int = Field(description="Runs that did not pass.")
     share: float
-    measure: str = Field(description="The measure that the policy holds and that flips most.")
-    simulated: tuple[AtRate, ...] = Field(
-        description="False alarm at that measure's rate, and at its upper bound."
+    margin: int | None = None
+    measure: str | None = Field(default=None, description="The measure with a bar that flips most.")
+    false_alarms: tuple[AtRate, ...] = Field(
+        default=(), description="By the model, at that measure's rate and at its upper bound."
     )
-    exact: bool
+    exact: bool = Field(default=True, description="Computed, not simulated.")
 
 
 class Unchanged(Closed):
@@ -198,116 +170,24 @@ class Unchanged(Closed):
 
 
 def at_drops(shares: Mapping[int, float]) -> tuple[AtDrop, ...]:
+    """P(fail) by true drop."""
     return tuple(AtDrop(points=points, fails=share) for points, share in shares.items())
 
 
-def false_alarms(*found: Odds) -> tuple[AtRate, ...]:
-    return tuple(AtRate(flip_rate=one.flip_rate, fails=one.false_alarm) for one in found)
+def at_rates(shares: Mapping[float, float]) -> tuple[AtRate, ...]:
+    """P(fail) by flip rate."""
+    return tuple(AtRate(flip_rate=rate, fails=share) for rate, share in shares.items())
 
 
-def rules(
-    n: int, hits: int, *, recover: float | None = None, allowed: int = MARGIN, budget: float = 2.0
-) -> Rules:
-    """Four rules side by side on n queries of which `hits` are found, exactly.
-
-    A budget in points alone; the same, and a two-sided exact p below 5%; McNemar's one-sided mid-p below 5% alone; more
-    net lost queries than a margin allows. L ~ Bin(hits, rate) are lost and G ~ Bin(n - hits, recover) gained.
-
-    Args:
-        n, hits: how many queries, and how many of them are found.
-        recover: the share of misses that recover; where not given, the churn, and beside a drop 1%.
-        allowed: the margin of the last rule.
-        budget: points of the first two.
-
-    Raises:
-        ValueError: hits outside 0 … n, or a share outside 0 … 1.
-    """
-    if not 0 <= hits <= n or n < 1 or not 0 <= (recover or 0) <= 1:
-        raise ValueError(
-            f"{hits!r} hits of {n!r} queries, of whose misses a share {recover!r} recovers: cannot be"
-        )
-
-    def over(lost: int, gained: int) -> bool:
-        return (lost - gained) * 100 / n > budget + TOLERANCE
-
-    def certain(lost: int, gained: int) -> bool:
-        return 2 * binomial_above(lost + gained, 0.5, max(lost, gained) - 1) < ALPHA
-
-    table: dict[str, Callable[[int, int], bool]] = {
-        f"drop over {budget:g} points": over,
-        f"drop over {budget:g} points and p < {ALPHA:g}": lambda lost, gained: (
-            over(lost, gained) and certain(lost, gained)
-        ),
-        f"McNemar mid-p < {ALPHA:g}": lambda lost, gained: mcnemar_loss(lost, gained) < ALPHA,
-        f"net lost over {allowed}": lambda lost, gained: lost - gained > allowed,
-    }
-
-    def chance(rule: Callable[[int, int], bool], rate: float, gain: float) -> float:
-        terms = []
-        for gained in range(n - hits + 1):
-            if (share := pmf(n - hits, gain, gained)) >= NOTHING:
-                # A rule that fails some losses fails more of them too.
-                fewest = least(hits + 1, _beside(rule, gained))
-                terms.append(share * binomial_above(hits, rate, fewest - 1))
-        return math.fsum(terms)
-
-    rows = []
-    for name, rule in table.items():
-        churn = {rate: chance(rule, rate, rate if recover is None else recover) for rate in RULE_CHURN}
-        gain = FLIP_RATE if recover is None else recover
-        drops = {points: chance(rule, points / 100, gain) for points in RULE_DROPS}
-        rates = tuple(AtRate(flip_rate=rate, fails=share) for rate, share in churn.items())
-        rows.append(RuleRow(rule=name, churn=rates, drops=at_drops(drops)))
-    return Rules(n=n, hits=hits, recover=recover, rows=tuple(rows))
-
-
-def _beside(rule: Callable[[int, int], bool], gained: int) -> Callable[[int], bool]:
-    return lambda lost: rule(lost, gained)
-
-
-def expected(measure: Measure, grades: Sequence[int], candidates: int, limit: int) -> float:
-    """What a uniformly random ranking scores on average on one query.
-
-    With R relevant documents among N, each rank holds one with probability R / N, so recall@k is k / N and hit@k is
-    1 - C(N - R, k) / C(N, k). Average precision follows from the ranks before one that is relevant: each of the i - 1
-    holds another with probability (R - 1) / (N - 1).
-
-    Args:
-        measure: one of those that a report holds.
-        grades: of the relevant documents, each at least 1.
-        candidates: N, the documents that the query may find.
-        limit: how many are asked for.
-
-    Raises:
-        ValueError: a measure of another family, or fewer candidates than relevant documents.
-    """
-    relevant = len(grades)
-    if not 0 < relevant <= candidates:
-        raise ValueError(f"{relevant} relevant documents among {candidates} cannot be ranked")
-    k = measure.cutoff or limit
-    depth = min(k, limit, candidates)
-    share = relevant / candidates
-    if measure.family == "recall":
-        return depth / candidates
-    if measure.family == "precision":
-        return share * depth / k
-    if measure.family == "hit":
-        return 1 - _none_within(depth, relevant, candidates)
-    if measure.family == "all":
-        return math.prod(max(0, depth - i) / (candidates - i) for i in range(relevant))
-    if measure.family == "mrr":
-        none = [_none_within(rank, relevant, candidates) for rank in range(depth + 1)]
-        return math.fsum((none[rank - 1] - none[rank]) / rank for rank in range(1, depth + 1))
-    if measure.family == "map":
-        others = (relevant - 1) / max(1, candidates - 1)
-        return math.fsum((1 + (rank - 1) * others) / rank for rank in range(1, depth + 1)) / candidates
-    if measure.family == "ndcg" and measure.gain == "lin" and measure.cutoff is not None:
-        discounts = [1 / math.log2(rank + 1) for rank in range(1, max(k, depth) + 1)]
-        ideal = math.fsum(map(math.prod, zip(sorted(grades, reverse=True), discounts, strict=False)))
-        return sum(grades) / candidates * math.fsum(discounts[:depth]) / ideal
-    raise ValueError(f"{measure}: what a random ranking scores is not known for it")
-
-
-def _none_within(depth: int, relevant: int, candidates: int) -> float:
-    """P(no relevant document in the top `depth`) of a random ranking."""
-    return math.prod(max(0, candidates - depth - i) / (candidates - i) for i in range(relevant))
+def arm_bar(bar: Bar) -> ArmBar:
+    """A bar as it is printed."""
+    return ArmBar(
+        measure=bar.measure,
+        category=bar.category,
+        n=bar.n,
+        baseline=bar.baseline,
+        lowest=bar.lowest,
+        misses_allowed=bar.misses,
+        rule=bar.rule,
+        queries=bar.queries,
+    )

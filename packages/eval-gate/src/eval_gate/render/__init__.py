@@ -1,38 +1,18 @@
-"""The verdict in the form that is asked for; what renders a form is imported only when that form is chosen."""
+"""The verdict in the form that is wanted; what renders a form is imported only when that form is chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from eval_gate.render.place import Place
 
 if TYPE_CHECKING:
     from eval_gate.verdict import Verdict
 
+__all__ = ["FORMATS", "Place", "rendered"]
+
 #: `table` is for a terminal; each but `json` is a module here.
 FORMATS = ("table", "json", "markdown", "junit", "github")
-
-
-class Place(NamedTuple):
-    """Where the files lie that a verdict speaks of. Reports are named by arm where they lie elsewhere."""
-
-    config: Path = Path("eval.toml")
-    policy: Path = Path("policy")
-    floors: Path = Path("policy/floors.toml")
-    reports: Path = Path(".eval/reports")
-    named: Mapping[str, Path] = MappingProxyType({})
-
-    def report(self, arm: str) -> Path:
-        """Where an arm's report lies."""
-        return self.named.get(arm, self.reports / f"{arm}.json")
-
-
-def terminal(verdict: Verdict, place: Place | None = None) -> str:
-    """The text for a terminal, with colour, without a last newline."""
-    from eval_gate.render.table import terminal as text
-
-    return text(verdict, place or Place())
 
 
 def rendered(form: str, verdict: Verdict, place: Place) -> str:
@@ -53,4 +33,6 @@ def rendered(form: str, verdict: Verdict, place: Place) -> str:
 
             return github(verdict, place)
         case _:
+            from eval_gate.render.table import terminal
+
             return terminal(verdict, place)

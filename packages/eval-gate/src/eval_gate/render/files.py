@@ -10,7 +10,8 @@ import click
 
 from eval_core.errors import CouldNot, did_you_mean
 from eval_core.files import atomic, refuse_special
-from eval_gate.render import FORMATS, Place, rendered
+from eval_gate.render import FORMATS, rendered
+from eval_gate.render.place import Place
 from eval_gate.verdict import Verdict
 
 #: The form of a file that only its name tells.
@@ -60,6 +61,6 @@ def write(files: dict[Path, str], verdict: Verdict, place: Place) -> list[CouldN
             failed.append(error)
         except OSError as error:
             failed.append(
-                CouldNot(f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write")
+                CouldNot("cannot-write", f"cannot be written: {error.strerror or error}", file=path)
             )
     return failed

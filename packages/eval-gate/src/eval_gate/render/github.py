@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from eval_gate.render import Place, words
+from eval_core.policy.models import Budget
+from eval_gate.render import words
+from eval_gate.render.place import Place
 from eval_gate.render.spots import Judgement, Spot, Spots
 from eval_gate.render.words import shown
-from eval_gate.verdict import ArmVerdict, BarChange, Moved, Reason, Verdict
+from eval_gate.verdict import ArmVerdict, Moved, Reason, Verdict
 
 #: Annotations of a kind that GitHub shows of a step.
 MOST = 10
@@ -22,9 +24,6 @@ MOST = 10
 LOST = 5
 
 TITLE = "eval-gate"
-
-#: What of the bar is written in budgets.toml.
-_BUDGETED = ("p95_ms", "max_drop", "max_net_lost")
 
 
 class _Lost(NamedTuple):
@@ -36,14 +35,14 @@ def github(verdict: Verdict, place: Place) -> str:
     """The whole text, without a last newline: a command a line, then one line for a person."""
     spots = Spots(place)
     arms = words.ordered(verdict)
-    bad = [arm for arm in arms if arm.verdict != "pass" and not arm.tracked]
-    reasons = [*_reasons(verdict, bad)]
+    bad = [arm for arm in arms if arm.verdict != "pass"]
+    reasons = [*_reasons(verdict)]
     lost = _lost(bad, spots)
     of_reasons = reasons[: MOST - min(LOST, len(lost))]
     of_lost = lost[: MOST - len(of_reasons)]
-    lines = [_reason(arm, reason, spots) for arm, reason in of_reasons]
+    lines = [_reason(alike, reason, spots) for alike, reason in of_reasons]
     lines += _lost_lines(of_lost, spots)
-    warnings = [*_looser(verdict, spots), *_tracked(arms, spots)]
+    warnings = [*_looser(verdict, spots)]
     lines += warnings[:MOST]
     left = (
         (len(reasons) - len(of_reasons), "reasons"),
@@ -56,17 +55,16 @@ def github(verdict: Verdict, place: Place) -> str:
 
 
 def _decision(verdict: Verdict, bad: list[ArmVerdict]) -> str:
-    head = words.head(verdict)
     names = ", ".join(shown(arm.arm, 60) for arm in bad[:MOST])
     more = f" and {len(bad) - MOST} more" if len(bad) > MOST else ""
-    loose = words.looser_than(head, shown(verdict.target or "", 60))
-    return f"{head.word}  {head.arms}{f': {names}{more}' if names else ''}{loose}"
+    return f"{words.WORDS[verdict.verdict]}  {words.head(verdict)}{f': {names}{more}' if names else ''}"
 
 
-def _reasons(verdict: Verdict, bad: list[ArmVerdict]) -> Iterator[tuple[ArmVerdict | None, Reason]]:
-    """Those of the policy, then the first of every arm, then their second, and so on."""
-    yield from ((None, reason) for reason in verdict.reasons)
-    for turn in zip_longest(*([(arm, reason) for reason in arm.reasons] for arm in bad)):
+def _reasons(verdict: Verdict) -> Iterator[tuple[Sequence[ArmVerdict], Reason]]:
+    """Those of the policy, then the first of every arm or group of arms, then their second, and so on."""
+    yield from (((), reason) for reason in verdict.reasons)
+    groups = ([(group.arms, reason) for reason in group.first.reasons] for group in words.groups(verdict))
+    for turn in zip_longest(*groups):
         yield from (pair for pair in turn if pair is not None)
 
 
@@ -97,48 +95,27 @@ def _lost_lines(several: list[list[_Lost]], spots: Spots) -> Iterator[str]:
         yield _command("error", spot, f"{TITLE}: query {shown(moved.query, 60)} lost", message)
 
 
-def _reason(arm: ArmVerdict | None, reason: Reason, spots: Spots) -> str:
-    name = "policy" if arm is None else shown(arm.arm, 60)
-    spot = spots.policy() if arm is None else spots.reason(arm, reason)
+def _reason(arms: Sequence[ArmVerdict], reason: Reason, spots: Spots) -> str:
+    name = shown(arms[0].arm, 60) if arms else "policy"
+    if len(arms) > 1:
+        name += f" and {len(arms) - 1} more"
+    spot = spots.reason(arms[0], reason) if arms else spots.policy()
     title = f"{TITLE}: {name} {words.WORDS[reason.word]}, {shown(reason.code, 60)}"
-    message = shown(reason.message, 1000)
-    return _command(
-        "error", spot, title, message + (f"\n{shown(reason.remedy, 1000)}" if reason.remedy else "")
-    )
+    mend = f"\n{shown(reason.mend, 1000)}" if reason.mend else ""
+    means = f"\n{words.REASONS}#{shown(reason.code, 60)}"
+    return _command("error", spot, title, shown(reason.message, 1000) + mend + means)
 
 
 def _looser(verdict: Verdict, spots: Spots) -> Iterator[str]:
-    for arm, changes, why in words.loosened(verdict):
-        told = []
-        for change in changes[:MOST]:
-            before, after = (
-                "–" if value is None else shown(value, 100) for value in (change.before, change.after)
-            )
-            told.append(f"{shown(change.what, 100)}: {before} → {after}")
+    for arm, changes in words.loosened(verdict).items():
+        lines = [f"{words.bar_change(change)}  ({words.why(change)})" for change in changes[:MOST]]
         if len(changes) > MOST:
-            told.append(f"and {len(changes) - MOST} more")
-        spot = _bar_spot(arm, changes, spots)
+            lines.append(f"and {len(changes) - MOST} more")
+        budgeted = all(change.key in Budget.model_fields for change in changes)
+        spot = spots.policy() if arm is None else spots.budget(arm) if budgeted else spots.arm(arm)
         name = "" if arm is None else f" for {shown(arm, 60)}"
         title = f"{TITLE}: the bar is looser{name} than that of {shown(verdict.target or '', 60)}"
-        yield _command("warning", spot, title, "\n".join([*told, why]))
-
-
-def _bar_spot(arm: str | None, changes: Sequence[BarChange], spots: Spots) -> Spot:
-    if arm is None:
-        return spots.policy()
-    budgeted = all(change.what.startswith(_BUDGETED) for change in changes)
-    return spots.budget(arm) if budgeted else spots.arm(arm)
-
-
-def _tracked(arms: list[ArmVerdict], spots: Spots) -> Iterator[str]:
-    for arm in arms:
-        if arm.tracked and arm.verdict != "pass":
-            first = arm.reasons[0] if arm.reasons else None
-            spot = spots.arm(arm.arm) if first is None else spots.reason(arm, first)
-            message = "" if first is None else shown(first.message, 1000)
-            more = f"\nand {len(arm.reasons) - 1} more reasons" if len(arm.reasons) > 1 else ""
-            title = f"{TITLE}: {shown(arm.arm, 60)}, tracked, is {arm.verdict}"
-            yield _command("warning", spot, title, (message or arm.verdict) + more)
+        yield _command("warning", spot, title, "\n".join(lines))
 
 
 def _command(kind: Literal["error", "warning", "notice"], spot: Spot | None, title: str, message: str) -> str:

@@ -1,8 +1,7 @@
-"""The verdict as JUnit XML: a suite an arm, a case a floor and a rule, so that CI shows and counts them as tests.
+"""The verdict as JUnit XML: a suite an arm, a case a bar and a rule, so that CI shows and counts them as tests.
 
-A breach is a `failure`, what cannot be graded an `error`. What only tracks is `skipped` where it does not pass, so that
-a file holds a failure or an error exactly where the exit code is 1. Names of cases stay the same whether they pass or
-not, so that a history of one is a history.
+A breach is a `failure`, what cannot be graded an `error`, so that a file holds one of them exactly where the exit code
+is 1. Names of cases stay the same whether they pass or not, so that a history of one is a history.
 """
 
 from __future__ import annotations
@@ -12,25 +11,24 @@ from typing import Literal, NamedTuple
 
 from eval_gate.render import words
 from eval_gate.render.words import shown
-from eval_gate.verdict import ArmVerdict, Graded, Reason, Verdict
+from eval_gate.verdict import ArmVerdict, Reason, Verdict
 
-NET = "no more queries are lost, net of those gained, than allowed"
-
-#: The rules beside the floors: the case's name, and the codes of its reasons. Latency, which needs a budget, is
-#: first. Any other code that refuses says that the arm cannot be graded.
+#: The rules beside the bars: the case's name, and the codes of its reasons. Any other code that refuses says that the
+#: arm cannot be graded.
 RULES: Mapping[str, frozenset[str]] = {
-    "latency is within the budget": frozenset({"latency-over-budget", "latency-not-measurable"}),
-    "no measure falls too far below the baseline": frozenset({"baseline-drop"}),
+    "latency is within the budget": frozenset(
+        {"latency-over-budget", "latency-not-measurable", "repetitions-differ"}
+    ),
     "no query is lost that must pass": frozenset({"must-pass-lost"}),
-    NET: frozenset({"net-lost"}),
 }
+BREACHES = frozenset({"floor-breached", "baseline-drop"})
 GRADABLE = "the arm can be graded"
 POLICY = "the policy holds together"
 
 
 class _Case(NamedTuple):
     name: str
-    kind: Literal["passed", "failure", "error", "skipped"] = "passed"
+    kind: Literal["passed", "failure", "error"] = "passed"
     code: str = ""
     message: str = ""
     text: str = ""
@@ -39,7 +37,7 @@ class _Case(NamedTuple):
 def junit(verdict: Verdict) -> str:
     """The whole document, without a last newline."""
     about: dict[str, str] = {"verdict": verdict.verdict}
-    suites = [("(policy)", [_case(POLICY, verdict.reasons, False)], about)]
+    suites = [("(policy)", [_case(POLICY, verdict.reasons)], about)]
     for arm in words.ordered(verdict):
         suites.append((arm.arm, [*_cases(arm)], _properties(arm)))
     counts = _counts([case for _, cases, _ in suites for case in cases])
@@ -62,8 +60,8 @@ def _suite(name: str, cases: Sequence[_Case], properties: Mapping[str, str]) -> 
             yield head + "/>"
             continue
         yield head + ">"
-        kind = "" if case.kind == "skipped" else f" type={_quoted(case.code)}"
-        yield f"   <{case.kind} message={_quoted(case.message)}{kind}>{_escaped(case.text)}</{case.kind}>"
+        kind = f"{case.kind} message={_quoted(case.message)} type={_quoted(case.code)}"
+        yield f"   <{kind}>{_escaped(case.text)}</{case.kind}>"
         yield "  </testcase>"
     yield " </testsuite>"
 
@@ -74,44 +72,33 @@ def _properties(arm: ArmVerdict) -> dict[str, str]:
         "set": arm.set or None,
         "run_id": arm.run_id,
         "n": None if arm.n is None else str(arm.n),
-        "tracked": "true" if arm.tracked else None,
         "unbound": "true" if arm.unbound else None,
         "provisional": "true" if arm.provisional else None,
-        "odds": arm.odds,
     }
     return {name: value for name, value in held.items() if value is not None}
 
 
 def _cases(arm: ArmVerdict) -> Iterator[_Case]:
+    of_bars: dict[tuple[str | None, str | None], list[Reason]] = {}
     by_rule: dict[str, list[Reason]] = {}
+    graded = {(grade.measure, grade.category) for grade in arm.graded}
     for reason in arm.reasons:
-        if not any(_is_of(reason, grade) for grade in arm.graded):
+        if reason.code in BREACHES and (reason.key, reason.category) in graded:
+            of_bars.setdefault((reason.key, reason.category), []).append(reason)
+        else:
             by_rule.setdefault(_rule(reason), []).append(reason)
-    yield _case(GRADABLE, by_rule.pop(GRADABLE, ()), arm.tracked)
+    yield _case(GRADABLE, by_rule.pop(GRADABLE, ()))
+    first = next((reason for reason in arm.reasons if reason.word == "fail" and reason.key), None)
     for grade in arm.graded:
-        yield _floor(arm, grade)
+        reasons = of_bars.get((grade.measure, grade.category), [])
+        if not grade.passed and not reasons:
+            what = f"{words.against_bar(grade)}, {words.rule(grade)}"
+            reasons = [Reason(code="floor-breached", word="fail", what=what, key=grade.measure)]
+        yield _case(f"bar of {words.measure(grade)}", reasons, _details(arm) if first in reasons else ())
     # There is no latency to hold without a budget for it, and plain floors know no other rule.
     held = [] if arm.unbound or not arm.graded else [*RULES][0 if arm.budget_p95_ms is not None else 1 :]
     for rule in dict.fromkeys((*held, *by_rule)):
-        if rule == NET and rule not in by_rule and any(reason.metric for reason in arm.reasons):
-            yield _Case(rule, "skipped", message="not looked at, since a measure fails already")
-        else:
-            yield _case(rule, by_rule.get(rule, ()), arm.tracked, _details(arm, by_rule.get(rule, ())))
-
-
-def _is_of(reason: Reason, grade: Graded) -> bool:
-    """Whether a reason is that this floor is breached."""
-    is_breach = reason.code == "floor-breached" and not grade.passed
-    return is_breach and reason.message.startswith(f"{words.measure(grade)}:")
-
-
-def _floor(arm: ArmVerdict, grade: Graded) -> _Case:
-    name = words.measure(grade)
-    reasons = [reason for reason in arm.reasons if _is_of(reason, grade)]
-    if not grade.passed and not reasons:
-        told = f"{name}: {words.against_floor(grade)}"
-        reasons = [Reason(code="floor-breached", word="fail", message=told, metric=grade.metric)]
-    return _case(f"floor of {name}", reasons, arm.tracked, _details(arm, reasons))
+        yield _case(rule, by_rule.get(rule, ()), _details(arm) if first in by_rule.get(rule, ()) else ())
 
 
 def _rule(reason: Reason) -> str:
@@ -121,26 +108,20 @@ def _rule(reason: Reason) -> str:
     return GRADABLE if reason.word == "refused" else reason.code
 
 
-def _case(name: str, reasons: Sequence[Reason], tracked: bool, details: Iterable[str] = ()) -> _Case:
+def _case(name: str, reasons: Sequence[Reason], details: Iterable[str] = ()) -> _Case:
     """A case with all that speaks against it; the first of it is its message."""
     if not reasons:
         return _Case(name)
     worst = next((reason for reason in reasons if reason.word == "refused"), reasons[0])
-    kind: Literal["failure", "error"] = "error" if worst.word == "refused" else "failure"
     lines = [f"{shown(reason.message)}  (reason: {shown(reason.code)})" for reason in reasons]
-    lines += [shown(remedy) for remedy in words.remedies(reasons)]
+    lines += [shown(mend) for mend in words.mends(reasons)]
     lines += [shown(line) for line in details]
-    message = shown(worst.message, 400)
-    if tracked:
-        return _Case(name, "skipped", worst.code, f"tracked, decides nothing: {message}", "\n".join(lines))
-    return _Case(name, kind, worst.code, message, "\n".join(lines))
+    kind: Literal["failure", "error"] = "error" if worst.word == "refused" else "failure"
+    return _Case(name, kind, worst.code, shown(worst.message, 400), "\n".join(lines))
 
 
-def _details(arm: ArmVerdict, reasons: Sequence[Reason]) -> Iterator[str]:
-    """What is known of the first measure that fails, told once: at the first reason about it."""
-    first = next((reason for reason in arm.reasons if reason.metric), None)
-    if first is None or first not in reasons:
-        return
+def _details(arm: ArmVerdict) -> Iterator[str]:
+    """What is known of the first measure that fails."""
     if arm.significance is not None:
         yield words.chance(arm.significance, arm.n)
     for changed in arm.system_changes[:20]:
@@ -154,7 +135,7 @@ def _details(arm: ArmVerdict, reasons: Sequence[Reason]) -> Iterator[str]:
 def _counts(cases: Sequence[_Case]) -> str:
     kinds = [case.kind for case in cases]
     counted = {"tests": len(kinds), "failures": kinds.count("failure"), "errors": kinds.count("error")}
-    counted["skipped"] = kinds.count("skipped")
+    counted["skipped"] = 0
     return "".join(f' {name}="{number}"' for name, number in counted.items()) + ' time="0"'
 
 

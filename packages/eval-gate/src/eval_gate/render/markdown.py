@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eval_core.console import count
-from eval_gate.render import Place, words
-from eval_gate.render.words import Loosened, shown
-from eval_gate.verdict import ArmVerdict, BarChange, Verdict
+from eval_gate.render import words
+from eval_gate.render.place import Place
+from eval_gate.render.words import shown
+from eval_gate.verdict import ArmVerdict, BarChange, Reason, Verdict
 
 #: First line of every page, which shows nothing: a comment that has it can be found again and replaced.
 MARKER = "<!-- eval-gate check -->"
@@ -87,31 +88,25 @@ def markdown(verdict: Verdict, place: Place) -> str:
     page = _Page()
     arms = words.ordered(verdict)
     bad = [arm for arm in arms if arm.verdict != "pass"]
-    deciding = [arm for arm in bad if not arm.tracked]
-    head = words.head(verdict)
-    loose = words.looser_than(head, _code(shown(verdict.target or "", 80)))
-    page.add(f"**{head.word}**: {head.arms}{_named(deciding)}{loose}", "decision")
+    head = _prose(words.head(verdict))
+    page.add(f"**{words.WORDS[verdict.verdict]}**: {head}{_named(bad)}", "decision")
     if verdict.reasons:
-        page.add("\n".join(_reasons(verdict)), "lists of reasons of the policy")
-    for arm in bad:
-        page.add("\n".join(_explained(arm)), "arms that do not pass", EXPLAINED)
+        page.add("\n".join(_reasons(verdict.reasons)), "lists of reasons of the policy")
+    for group in words.groups(verdict):
+        page.add("\n".join(_explained(group)), "arms that do not pass", EXPLAINED)
     _bar(page, verdict)
-    if deciding or verdict.reasons:
-        steps = words.next_steps(verdict)
-        page.add("\n".join(f"- {_told(step)}" for step in ("Next: " + steps[0], *steps[1:])), "next steps")
+    if steps := words.next_steps(verdict):
+        lines = [f"- {_prose(step.sentence)} {_code(step.command)}".rstrip() for step in steps]
+        page.add("\n".join(lines), "next steps")
     if arms:
         head_row, *rows = _table(arms)
-        columns = len(head_row)
-        fixed = [_row(head_row), "|" + " --- |" * columns]
-        page.fold(
-            f"{count(len(arms), 'arm')}, floors and latency", fixed, map(_row, rows), "arms of the table"
-        )
+        fixed = [_row(head_row), "|" + " --- |" * len(head_row)]
+        page.fold(f"{count(len(arms), 'arm')}, bars and latency", fixed, map(_row, rows), "arms of the table")
     for arm in bad:
         if arm.lost:
             _lost(page, arm, place)
-    notes = [*_notes(verdict, arms)]
-    if notes:
-        page.fold("Notes and odds", [], (f"- {note}" for note in notes), "notes")
+    if notes := [*_notes(verdict, arms)]:
+        page.fold("Notes", [], (f"- {note}" for note in notes), "notes")
     return page.text()
 
 
@@ -122,40 +117,38 @@ def _named(arms: Sequence[ArmVerdict]) -> str:
     return f" ({names}{f' and {len(arms) - SHOWN} more' if len(arms) > SHOWN else ''})"
 
 
-def _reasons(verdict: Verdict) -> Iterator[str]:
-    for reason in verdict.reasons[:SHOWN]:
-        yield f"- {_prose(shown(reason.message, 600))} ({_code(shown(reason.code, 60))})"
-    if (more := len(verdict.reasons) - SHOWN) > 0:
+def _reasons(reasons: Sequence[Reason]) -> Iterator[str]:
+    for reason in reasons[:SHOWN]:
+        yield f"- {_prose(shown(reason.message, 600))} ({_linked(reason.code)})"
+    if (more := len(reasons) - SHOWN) > 0:
         yield f"- … {more} more reasons"
-    yield from _remedies(words.remedies(verdict.reasons))
+    for mend in words.mends(reasons)[:SHOWN]:
+        yield f"- → {_code(shown(mend, 1000))}"
 
 
-def _remedies(remedies: Sequence[str]) -> Iterator[str]:
-    for remedy in remedies[:SHOWN]:
-        yield f"- → {_told(remedy)}"
+_CODE = re.compile(r"[a-z][a-z0-9-]{0,59}")
 
 
-def _explained(arm: ArmVerdict) -> Iterator[str]:
-    name = f"**{words.WORDS[arm.verdict]}** {_code(shown(arm.arm, 60))}"
+def _linked(code: str) -> str:
+    """A reason's code with a link to what it means, where it is one."""
+    return f"[`{code}`]({words.REASONS}#{code})" if _CODE.fullmatch(code) else _code(shown(code, 60))
+
+
+def _explained(group: words.Group) -> Iterator[str]:
+    arm = group.first
+    names = ", ".join(_code(shown(one.arm, 60)) for one in group.arms[:SHOWN])
+    more = f" and {len(group.arms) - SHOWN} more" if len(group.arms) > SHOWN else ""
+    name = f"**{words.WORDS[arm.verdict]}** {names}{more}"
     name += f" on {_code(shown(arm.set, 60))}" if arm.set else ""
-    name += ", cannot be graded" if arm.verdict == "refused" else ""
-    yield name + (", tracked: it decides nothing" if arm.tracked else "")
+    yield name + (", cannot be graded" if arm.verdict == "refused" else "")
     yield ""
-    for reason in arm.reasons[:SHOWN]:
-        yield f"- {_prose(shown(reason.message, 600))} ({_code(shown(reason.code, 60))})"
-    if (more := len(arm.reasons) - SHOWN) > 0:
-        yield f"- … {more} more reasons"
+    yield from _reasons(arm.reasons)
     if arm.significance is not None:
         yield f"- {_prose(words.chance(arm.significance, arm.n))}"
     for changed in arm.system_changes[:SHOWN]:
         yield f"- system changed since the baseline: {_changed(changed.part, changed.before, changed.after)}"
-    if (more := len(arm.system_changes) - SHOWN) > 0:
-        yield f"- … {more} more parts of the system changed"
-    if arm.lost or arm.gained:
-        metric = shown((arm.lost or arm.gained)[0].metric, 60)
-        lost = count(len(arm.lost), "query", "queries")
-        yield f"- {_code(metric)}: {lost} lost, {len(arm.gained)} gained"
-    yield from _remedies(words.remedies(arm.reasons))
+    if (more_parts := len(arm.system_changes) - SHOWN) > 0:
+        yield f"- … {more_parts} more parts of the system changed"
 
 
 def _changed(part: str, before: object, after: object) -> str:
@@ -174,48 +167,36 @@ def _bar(page: _Page, verdict: Verdict) -> None:
         page.add("\n".join(_loosened(loose, target)), "lists of what is looser")
     others = [change for change in verdict.bar if not change.looser]
     if others:
-        changes = (f"- changed: {_bar_change(change)}" for change in others)
+        changes = (f"- changed: {_prose(words.bar_change(change))}" for change in others)
         page.fold(f"What else of the bar changed ({len(others)})", [], changes, "changes of the bar")
 
 
-def _loosened(loose: Sequence[Loosened], target: str) -> Iterator[str]:
+def _loosened(loose: Mapping[str | None, Sequence[BarChange]], target: str) -> Iterator[str]:
     yield f"**The bar is looser** than that of {target}:"
     yield ""
-    for _, changes, why in loose[:SHOWN]:
+    for changes in [*loose.values()][:SHOWN]:
         for change in changes[:SHOWN]:
-            yield f"- looser: {_bar_change(change)}"
+            yield f"- looser: {_prose(words.bar_change(change))} ({_prose(words.why(change))})"
         if (more := len(changes) - SHOWN) > 0:
             yield f"- … {more} more of it"
-        yield f"  - {_prose(why)}"
     if (more := len(loose) - SHOWN) > 0:
         yield f"- … {more} more arms"
 
 
-def _bar_change(change: BarChange) -> str:
-    arm = "" if change.arm is None else f"{_code(shown(change.arm, 60))} "
-    old, new = ("–" if value is None else _code(shown(value, 80)) for value in (change.before, change.after))
-    return f"{arm}{_prose(shown(change.what, 80))}: {old} → {new}"
-
-
 def _table(arms: Sequence[ArmVerdict]) -> Iterator[list[str]]:
-    """Rows of cells: floors over all queries, a column a measure."""
-    overall = {arm.arm: {g.metric: g for g in arm.graded if g.category is None} for arm in arms}
-    measures = list(dict.fromkeys(metric for graded in overall.values() for metric in graded))
-    yield ["arm", "verdict", "n", *(_code(shown(metric, 60)) for metric in measures), "p95 ms"]
+    """Rows of cells: bars over all queries, a column a measure."""
+    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
+    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
+    yield ["arm", "verdict", "n", *(_code(shown(measure, 60)) for measure in measures), "p95 ms"]
     for arm in arms:
         cells = []
-        for metric in measures:
-            grade = overall[arm.arm].get(metric)
-            mark = "" if grade is None or words.holds(arm, grade) else " **!**"
-            cells.append("–" if grade is None else words.against_floor(grade).replace("<", "&lt;") + mark)
+        for measure in measures:
+            grade = overall[arm.arm].get(measure)
+            mark = "" if grade is None or grade.passed else " **!**"
+            cells.append("–" if grade is None else words.against_bar(grade).replace("<", "&lt;") + mark)
         number = "–" if arm.n is None else shown(str(arm.n), 12)
-        yield [
-            _code(shown(arm.arm, 60)),
-            words.state(arm),
-            _figure(number),
-            *cells,
-            _figure(words.latency(arm)),
-        ]
+        state = arm.verdict + (" (unbound)" if arm.unbound else "")
+        yield [_code(shown(arm.arm, 60)), state, _figure(number), *cells, _figure(words.latency(arm))]
 
 
 def _figure(text: str) -> str:
@@ -241,8 +222,14 @@ def _lost(page: _Page, arm: ArmVerdict, place: Place) -> None:
 
 
 def _notes(verdict: Verdict, arms: Sequence[ArmVerdict]) -> Iterator[str]:
-    for text, names in words.odds(arms):
-        yield f"{_code(shown(names[0], 60))}{f' and {len(names) - 1} more' if names[1:] else ''}: {_prose(shown(text))}"
+    for sentence in (
+        words.held_by(verdict),
+        *words.movements(verdict),
+        words.agreement(verdict),
+        *verdict.notes,
+    ):
+        if sentence is not None:
+            yield _prose(shown(sentence))
     if any(words.is_chance(arm) for arm in arms):
         yield words.CHANCE
     for arm in arms:
@@ -250,25 +237,19 @@ def _notes(verdict: Verdict, arms: Sequence[ArmVerdict]) -> Iterator[str]:
             yield f"{_code(shown(arm.arm, 60))}: {_prose(shown(warning, 600))}"
         if arm.verdict == "pass":
             for changed in arm.system_changes[:SHOWN]:
-                told = _changed(changed.part, changed.before, changed.after)
-                yield f"{_code(shown(arm.arm, 60))}: system changed since the baseline: {told}"
+                what = _changed(changed.part, changed.before, changed.after)
+                yield f"{_code(shown(arm.arm, 60))}: system changed since the baseline: {what}"
     if any(arm.provisional for arm in arms):
         yield words.PROVISIONAL
     if any(arm.unbound for arm in arms):
         yield words.UNBOUND
     if verdict.not_gated:
         names = [_code(shown(name, 60)) for name in verdict.not_gated[: 2 * SHOWN]]
-        more = len(verdict.not_gated) - 2 * SHOWN
-        yield f"Not gated, for want of floors: {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+        more = len(verdict.not_gated) - len(names)
+        yield f"Not gated, without floors: {', '.join(names)}{f' and {more} more' if more else ''}"
 
 
 # Texts of others.
-
-
-def _told(remedy: str) -> str:
-    """A remedy: its sentence, its command as code, and what stands after it."""
-    lead, command, rest = words.parts(shown(remedy, 1000))
-    return " ".join(part for part in (_prose(lead), _code(command), _prose(rest)) if part)
 
 
 #: Words that mean nothing to Markdown or GitHub: letters, with a hyphen or an apostrophe inside; short numbers; a few

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from eval_core.config import Arm, Workspace, load_workspace
 from eval_core.errors import EvalError
 from eval_core.faults import line_of
 from eval_core.files import read_text, refuse_special
-from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, is_name
-from eval_gate.render import Place
-from eval_gate.render.words import measure
+from eval_core.policy.evidence import path_of
+from eval_core.policy.files import BUDGETS, is_name
+from eval_gate.render.place import Place
 from eval_gate.verdict import ArmVerdict, Reason
 
 #: Files of the set, by the reason code that speaks of them.
@@ -104,11 +104,9 @@ class Spots:
         """The file that a reason is about, and the line where it is a floor or a table of the arm."""
         name, code = arm.arm, reason.code
         folder = self._folder(name)
-        if code == "floor-breached":
-            told = (grade for grade in arm.graded if reason.message.startswith(f"{measure(grade)}:"))
-            if (grade := next(told, None)) is not None:
-                category = () if grade.category is None else ("categories", grade.category)
-                return self.arm(name, *category, "metrics", grade.metric)
+        if code in ("floor-breached", "baseline-drop", "floor-not-derived") and reason.key is not None:
+            category = () if reason.category is None else ("categories", reason.category)
+            return self.arm(name, *category, *self._keys(arm, reason))
         if code == "latency-over-budget":
             return self.budget(name)
         if code == "judgements-differ" and (path := self._qrels(name)) is not None:
@@ -118,16 +116,16 @@ class Spots:
             return Spot(self._named(path)) if path.is_file() else self._configured(name)
         if code in _CONFIGURED:
             return self._configured(name)
-        if not is_name(name):  # of plain floors, which have neither evidence nor baseline
-            return self.arm(name)
-        if code.startswith("evidence-"):
-            for path in (self._place.policy / EVIDENCE / name).glob("*.json"):
-                if reason.message.startswith(f"{path}:"):
-                    return Spot(self._named(path))
-        baseline = self._place.policy / BASELINES / f"{name}.json"
-        if code.startswith("baseline-") and reason.word == "refused" and baseline.is_file():
-            return Spot(self._named(baseline))
+        if code.startswith("evidence-") and is_name(name):
+            return Spot(self._named(path_of(self._place.policy, name)), reason.line)
         return self.arm(name)
+
+    def _keys(self, arm: ArmVerdict, reason: Reason) -> Sequence[str]:
+        """The keys below an arm's table that a reason about a measure speaks of."""
+        for grade in arm.graded:
+            if (grade.measure, grade.category) == (reason.key, reason.category):
+                return ("floors" if grade.misses is None else "misses_allowed", grade.measure)
+        return (str(reason.key).split(".", 1)) if "." in str(reason.key) else (str(reason.key),)
 
     def policy(self) -> Spot:
         """The floors file as a whole."""

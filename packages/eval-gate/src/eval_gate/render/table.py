@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eval_core.console import clip, count, paint, table, width
-from eval_gate.render import Place, words
+from eval_gate.render import words
+from eval_gate.render.place import Place
 from eval_gate.render.words import shown
-from eval_gate.verdict import ArmVerdict, BarChange, Changed, Graded, Moved, Reason, Verdict
+from eval_gate.verdict import ArmVerdict, Changed, Graded, Moved, Reason, Verdict
 
 _COLOURS = {"refused": "red", "fail": "red", "pass": "green"}
 
-#: Columns that the text takes at most, but for a word (a path, a digest) that is longer by itself.
+#: Columns that sentences and tables take at most; a command stands in one line, so that it can be copied.
 COLUMNS = 100
 
-#: How many lost queries, and changed parts of a system, are shown of an arm.
+#: How many lost queries, changed parts, categories and changes of the bar are shown of each.
 SHOWN = 5
-
-#: How many arms' odds are told: those that matter most.
-ODDS = 2
 
 
 def terminal(verdict: Verdict, place: Place) -> str:
     """The whole text, without a last newline."""
-    arms = words.ordered(verdict)
-    bad = [arm for arm in arms if arm.verdict != "pass"]
-    lines = [_head(verdict)]
-    for reason in verdict.reasons:
-        lines += ["", *_reason(reason, " ")]
-        if reason.remedy:
-            lines += _remedy(reason.remedy, " ")
-    for arm in bad:
-        lines += ["", *_explained(arm, place)]
-    if arms:
-        lines += ["", *_table(arms)]
+    lines = [f"{paint(words.WORDS[verdict.verdict], _COLOURS[verdict.verdict])}  {words.head(verdict)}"]
+    if verdict.reasons:
+        lines += ["", *_reasons(verdict.reasons, " "), *_mends(verdict.reasons, " ")]
+    for group in words.groups(verdict):
+        lines += ["", *_group(group, place)]
+    if passed := [arm for arm in words.ordered(verdict) if arm.verdict == "pass"]:
+        lines += ["", *_table(passed)]
     lines += _bar(verdict)
-    lines += _notes(verdict, arms)
-    lines += ["", *_next(verdict)]
+    if notes := [*_notes(verdict)]:
+        lines += ["", *notes]
+    if steps := words.next_steps(verdict):
+        lines.append("")
+        for step in steps:
+            lines += _step(step)
     return "\n".join(map(_inert, lines))
 
 
@@ -49,173 +46,159 @@ def _inert(line: str) -> str:
     return line[: max(0, len(line) - len(text) - 1)] + "\\" + text
 
 
-def _head(verdict: Verdict) -> str:
-    head = words.head(verdict)
-    target = "" if verdict.target is None else _cell(verdict.target, 40)
-    return f"{paint(head.word, _COLOURS[verdict.verdict])}  {head.arms}{words.looser_than(head, target)}"
-
-
 def _cell(text: str, columns: int) -> str:
     return clip(shown(text, 4 * columns), columns)
 
 
-# Sentences and commands, in lines.
-
-
 def _wrapped(text: str, indent: str = "") -> list[str]:
     """A sentence over as many lines as it needs, the further ones set in."""
-    if width(text) + len(indent) <= COLUMNS:
-        return [indent + text]
-    lines = []
-    line, room = "", COLUMNS - len(indent)
+    lines, line = [], indent
     for word in text.split(" "):
-        longer = f"{line} {word}" if line else word
-        if line.strip() and width(longer) > room:
+        if line.strip() and width(line) + 1 + width(word) > COLUMNS:
             lines.append(line)
-            line, room = word, COLUMNS - len(indent) - 2
+            line = f"{indent}  {word}"
         else:
-            line = longer
-    lines.append(line)
-    return [f"{indent}{'  ' if number else ''}{line.strip()}" for number, line in enumerate(lines)]
+            line += word if not line.strip() else f" {word}"
+    return [*lines, line]
 
 
-def _remedy(text: str, indent: str) -> list[str]:
-    """What to do: in one line where it fits, else the command in lines of its own, the rest wrapped around it."""
-    safe = shown(text)
-    if width(safe) + len(indent) <= COLUMNS:
-        return [indent + safe]
-    lead, command, rest = words.parts(safe)
-    lines = _wrapped(lead, indent) if lead else []
-    inner = indent + "  " if lead else indent
-    if command:
-        lines += _command(command, inner)
-    if rest:
-        lines += _wrapped(rest, indent + "  ")
-    return lines
+def _step(step: words.Step) -> list[str]:
+    if width(step.sentence) + 2 + width(step.command) <= COLUMNS:
+        return [f"{step.sentence}  {step.command}".rstrip()]
+    return [step.sentence, f"  {step.command}"]
 
 
-_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*'|["'])+""")
+def _reasons(reasons: Sequence[Reason], indent: str) -> Iterator[str]:
+    for reason in reasons:
+        *lines, last = _wrapped(shown(reason.message), indent)
+        code = f"reason: {shown(reason.code, 60)}"
+        fits = width(last) + 4 + len(code) <= COLUMNS
+        yield from [*lines, f"{last}    {code}"] if fits else [*lines, last, f"{indent}  {code}"]
 
 
-def _command(text: str, indent: str) -> list[str]:
-    """A command in one line where it fits; else broken where a shell reads on: after `&&`, and before a backslash."""
-    if width(text) + len(indent) <= COLUMNS:
-        return [indent + text]
-    lines = []
-    first, *others = text.split(" && ")
-    for number, part in enumerate((first, *others)):
-        line = indent
-        end = " &&" if number < len(others) else ""
-        several = _WORD.findall(part)
-        for place, word in enumerate(several):
-            last = place == len(several) - 1
-            room = COLUMNS - (len(end) if last else 2)
-            if line.strip() and width(line) + 1 + width(word) > room:
-                lines.append(line + " \\")
-                line = indent + "  "
-            line += (" " if line.strip() else "") + word
-        lines.append(line + end)
-    return lines
+def _mends(reasons: Sequence[Reason], indent: str) -> Iterator[str]:
+    for mend in words.mends(reasons):
+        yield f"{indent}{shown(mend)}"
 
 
-def _reason(reason: Reason, indent: str) -> list[str]:
-    lines = _wrapped(shown(reason.message), indent)
-    code = f"reason: {shown(reason.code, 60)}"
-    if width(lines[-1]) + 4 + len(code) <= COLUMNS:
-        return [*lines[:-1], f"{lines[-1]}    {code}"]
-    return [*lines, f"{indent}  {code}"]
+# Arms that do not pass.
 
 
-# What is wrong with an arm.
-
-
-def _name(arm: ArmVerdict) -> str:
-    return f"{_cell(arm.set, 30)} · {_cell(arm.arm, 40)}" if arm.set else _cell(arm.arm, 40)
-
-
-def _explained(arm: ArmVerdict, place: Place) -> list[str]:
-    head = f" {_name(arm)}  {paint(words.WORDS[arm.verdict], _COLOURS[arm.verdict])}"
-    head += "  cannot be graded" if arm.verdict == "refused" else ""
-    lines = [head + ("  tracked: it decides nothing" if arm.tracked else "")]
-    for reason in arm.reasons:
-        lines += _reason(reason, "   ")
-    lines += _categories(arm)
+def _group(group: words.Group, place: Place) -> Iterator[str]:
+    arm = group.first
+    sets = list(dict.fromkeys(one.set for one in group.arms if one.set))
+    names = ", ".join(_cell(one.arm, 40) for one in group.arms[: 2 * SHOWN])
+    if len(group.arms) > 2 * SHOWN:
+        names += f" and {len(group.arms) - 2 * SHOWN} more"
+    lead = f"{_cell(', '.join(sets), 30)} · " if sets else ""
+    refused = "  cannot be graded" if arm.verdict == "refused" else ""
+    head = _wrapped(f"{lead}{names}", " ")
+    head[-1] += f"  {paint(words.WORDS[arm.verdict], _COLOURS[arm.verdict])}{refused}"
+    yield from head
+    if arm.graded:
+        yield from _breaches(arm)
+    yield from _reasons([reason for reason in arm.reasons if not _is_breach(reason)], "   ")
     if arm.significance is not None:
-        lines += _wrapped(words.chance(arm.significance, arm.n), "   ")
-    lines += _changes(arm.system_changes, "   ", "system changed since the baseline: ")
-    if arm.lost or arm.gained:
-        metric = shown((arm.lost or arm.gained)[0].metric, 40)
-        lost = count(len(arm.lost), "query", "queries")
-        lines.append(f"   {metric}: {lost} lost, {len(arm.gained)} gained")
-        lines += table([_moved("lost", moved) for moved in arm.lost[:SHOWN]], indent="   ").split("\n")
+        yield from _wrapped(words.chance(arm.significance, arm.n), "   ")
+    yield from _changes(arm.system_changes, "   ", "system changed since the baseline: ")
+    if arm.lost:
+        yield from table([_moved(moved) for moved in arm.lost[:SHOWN]], indent="   ").split("\n")
         if len(arm.lost) > SHOWN:
-            lines += _remedy(f"… {len(arm.lost) - SHOWN} more:  {words.explain(arm, place)}", "   ")
-    for remedy in words.remedies(arm.reasons):
-        lines += _remedy(remedy, "   ")
-    return [line for line in lines if line]
+            yield f"   … {len(arm.lost) - SHOWN} more:  {words.explain(arm, place)}"
+    yield from _mends(arm.reasons, "   ")
+    if len(group.arms) > 1 and words.mends(arm.reasons):
+        yield "   The same for each of them."
 
 
-def _categories(arm: ArmVerdict) -> list[str]:
-    """The floors of its categories in one sentence, those that it breaches first."""
-    graded = sorted(
-        (grade for grade in arm.graded if grade.category is not None), key=lambda grade: grade.passed
-    )
-    told = [f"{_cell(words.measure(grade), 60)} {_grade(arm, grade)}" for grade in graded[: 2 * SHOWN]]
-    if len(graded) > 2 * SHOWN:
-        told.append(f"and {len(graded) - 2 * SHOWN} more")
-    return _wrapped(f"by category: {', '.join(told)}", "   ") if told else []
+def _is_breach(reason: Reason) -> bool:
+    return reason.code in ("floor-breached", "baseline-drop")
 
 
-def _changes(changes: tuple[Changed, ...], indent: str, lead: str) -> list[str]:
-    lines = []
+def _breaches(arm: ArmVerdict) -> Iterator[str]:
+    """Each measure against its bar, those below it first: value, bar, the rule it comes from, what it is in queries."""
+    rows = []
+    for grade in sorted(arm.graded, key=lambda grade: grade.passed)[: 4 * SHOWN]:
+        if grade.misses is None:
+            figures, bar = f"{grade.value:.4f}", f"bar {grade.lowest:.4f}"
+            may = "no query" if grade.queries <= 0 else count(grade.queries, "query", "queries")
+            meaning = f"{may} may be lost"
+        else:
+            figures, bar, meaning = f"{grade.misses} misses", f"{grade.misses_allowed} allowed", ""
+        code = "baseline-drop" if grade.rule != "floor" else "floor-breached"
+        state = "passes" if grade.passed else f"reason: {code}"
+        rows.append((_cell(words.measure(grade), 40), figures, bar, words.rule(grade), meaning, state))
+    yield from table(rows, indent="   ").split("\n")
+    if len(arm.graded) > 4 * SHOWN:
+        yield f"   … {len(arm.graded) - 4 * SHOWN} more measures:  --format json"
+    if arm.lost or arm.gained:
+        lost = count(len(arm.lost), "query", "queries")
+        yield f"   {_cell(arm.measure or '', 40)}: {lost} lost, {len(arm.gained)} gained"
+
+
+def _changes(changes: tuple[Changed, ...], indent: str, lead: str) -> Iterator[str]:
     for changed in changes[:SHOWN]:
-        before, after = (
-            "–" if value is None else _cell(repr(value), 30) for value in (changed.before, changed.after)
-        )
-        lines += _wrapped(f"{lead}{_cell(changed.part, 60)} {before} → {after}", indent)
+        before, after = ("–" if v is None else _cell(repr(v), 30) for v in (changed.before, changed.after))
+        yield from _wrapped(f"{lead}{_cell(changed.part, 60)} {before} → {after}", indent)
     if len(changes) > SHOWN:
-        lines.append(f"{indent}… {len(changes) - SHOWN} more parts changed")
-    return lines
+        yield f"{indent}… {len(changes) - SHOWN} more parts changed"
 
 
-def _moved(word: str, moved: Moved) -> tuple[str, ...]:
-    texts = _cell(moved.query, 14), _cell(moved.text, 38), _cell(moved.document, 18)
-    return (word, *texts, words.ranks(moved))
+def _moved(moved: Moved) -> tuple[str, ...]:
+    return (
+        "lost",
+        _cell(moved.query, 14),
+        _cell(moved.text, 38),
+        _cell(moved.document, 18),
+        words.ranks(moved),
+    )
 
 
-# All arms.
+# All arms that were graded.
 
 
 def _table(arms: list[ArmVerdict]) -> list[str]:
     """A row an arm and a column a measure; where that is too wide, the measures stand below their arm."""
-    overall = {arm.arm: [grade for grade in arm.graded if grade.category is None] for arm in arms}
-    measures = list(dict.fromkeys(grade.metric for graded in overall.values() for grade in graded))
-    heads = ("arm", "verdict", "n", *(_cell(measure, 30) for measure in measures), "p95 ms")
+    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
+    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
+    heads = ["arm", "n", *(_cell(measure, 30) for measure in measures), "p95 ms"]
     rows = []
     for arm in arms:
-        held = {grade.metric: _grade(arm, grade) for grade in overall[arm.arm]}
-        cells = (held.get(measure, "–") for measure in measures)
+        cells = [_graded(overall[arm.arm].get(measure), measure == measures[0]) for measure in measures]
         number = "–" if arm.n is None else _cell(str(arm.n), 12)
-        rows.append((_cell(arm.arm, 32), words.state(arm), number, *cells, words.latency(arm)))
-    lines = table([heads, *rows], right=(2,)).split("\n")
-    if max(map(width, lines)) <= COLUMNS:
-        return lines
-    short = [heads[:3] + heads[-1:], *(row[:3] + row[-1:] for row in rows)]
-    first, *others = table(short, right=(2,)).split("\n")
-    lines = [first]
-    for line, arm in zip(others, arms, strict=True):
-        lines.append(line)
-        graded = ",  ".join(f"{_cell(g.metric, 30)} {_grade(arm, g)}" for g in overall[arm.arm])
-        lines += _wrapped(graded, "     ") if graded else []
+        rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
+    lines = table([heads, *rows], right=(1,)).split("\n")
+    if max(map(width, lines)) > COLUMNS:
+        first, *others = table([[h[0], h[1], h[-1]] for h in (heads, *rows)], right=(1,)).split("\n")
+        lines = [first]
+        for line, row in zip(others, rows, strict=True):
+            lines.append(line)
+            cells = [
+                f"{name} {cell}" for name, cell in zip(heads[2:-1], row[2:-1], strict=True) if cell != "–"
+            ]
+            lines += _wrapped(",  ".join(cells), "     ")
+    for arm in arms:
+        lines += _categories(arm)
     return lines
 
 
-def _grade(arm: ArmVerdict, grade: Graded) -> str:
-    """A value against its floor, marked where it breaches that or has dropped too far below the baseline."""
-    return words.against_floor(grade) + ("" if words.holds(arm, grade) else " !")
+def _graded(grade: Graded | None, first: bool) -> str:
+    """A value against its bar, marked where it does not reach it; of the first measure, what that is in queries."""
+    if grade is None:
+        return "–"
+    allowed = f"  {words.allowance(grade)}" if first and words.allowance(grade) else ""
+    return words.against_bar(grade) + allowed + ("" if grade.passed else " !")
 
 
-# How the bar differs from that of the target.
+def _categories(arm: ArmVerdict) -> list[str]:
+    """The bars of an arm's categories in one sentence, those that are breached first."""
+    graded = sorted((g for g in arm.graded if g.category is not None), key=lambda grade: grade.passed)
+    cells = [f"{_cell(words.measure(g), 60)} {_graded(g, False)}" for g in graded[: 2 * SHOWN]]
+    if len(graded) > 2 * SHOWN:
+        cells.append(f"and {len(graded) - 2 * SHOWN} more")
+    return _wrapped(f"{_cell(arm.arm, 32)} by category: {', '.join(cells)}", " ") if cells else []
+
+
+# How the bar differs from that of the target, and what else should be known.
 
 
 def _bar(verdict: Verdict) -> list[str]:
@@ -224,72 +207,48 @@ def _bar(verdict: Verdict) -> list[str]:
     target = _cell(verdict.target, 60)
     if not verdict.bar:
         return ["", *_wrapped(f"The bar is that of {target}.")]
+    loose = [change for changes in words.loosened(verdict).values() for change in changes]
     others = [change for change in verdict.bar if not change.looser]
-    loose = len(verdict.bar) - len(others)
-    lines = [
-        "",
-        *_wrapped(f"The bar against that of {target}: {loose} looser, {len(others)} otherwise changed"),
-    ]
-    left = 2 * SHOWN
-    for _, changes, why in words.loosened(verdict):
-        if left > 0:
-            for change in changes[:left]:
-                lines += _wrapped(_change(change, "looser"), " ")
-            lines += _wrapped(why, "         ")
-        left -= len(changes)
-    for change in others[: max(0, left)]:
-        lines += _wrapped(_change(change, "changed"), " ")
+    head = f"The bar against that of {target}: {len(loose)} looser, {len(others)} otherwise changed"
+    lines = ["", *_wrapped(head)]
+    for change in [*loose, *others][: 2 * SHOWN]:
+        mark = f"looser   {words.bar_change(change)}  ({words.why(change)})"
+        lines += _wrapped(mark if change.looser else f"changed  {words.bar_change(change)}", " ")
     if (more := len(verdict.bar) - 2 * SHOWN) > 0:
         lines.append(f" … {more} more:  --format json")
     return lines
 
 
-def _change(change: BarChange, word: str) -> str:
-    arm = "" if change.arm is None else f"{_cell(change.arm, 40)}  "
-    before, after = ("–" if value is None else _cell(value, 60) for value in (change.before, change.after))
-    return f"{word:<7}  {arm}{_cell(change.what, 60)}: {before} → {after}"
-
-
-# What else should be known, and what to do.
-
-
-def _notes(verdict: Verdict, arms: list[ArmVerdict]) -> list[str]:
-    notes = []
+def _notes(verdict: Verdict) -> Iterator[str]:
+    graded = any(arm.graded for arm in verdict.arms)
+    for sentence in (words.held_by(verdict), *words.movements(verdict), words.agreement(verdict)):
+        if sentence is not None and graded:
+            yield from _wrapped(sentence)
     for arm in verdict.arms:
         if arm.verdict == "pass":  # of the others it was said above
-            lead = f"{_cell(arm.arm, 40)}: system changed since the baseline: "
-            notes += _changes(arm.system_changes, "", lead)
+            yield from _changes(
+                arm.system_changes, "", f"{_cell(arm.arm, 40)}: system changed since the baseline: "
+            )
     warned: dict[str, list[str]] = {}
     for arm in verdict.arms:
         for warning in arm.warnings:
             warned.setdefault(warning, []).append(arm.arm)
-    for warning, alike in warned.items():
-        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-        notes += _wrapped(f"{_cell(alike[0], 40)}{more}: {shown(warning)}.")
+    for warning, names in warned.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from _wrapped(f"{_cell(names[0], 40)}{more}: {shown(warning)}.")
     if any(words.is_chance(arm) for arm in verdict.arms):
-        notes.append(words.CHANCE)
-    if any(arm.provisional for arm in verdict.arms):
-        notes.append(words.PROVISIONAL)
+        yield from _wrapped(words.CHANCE)
+    if graded and any(arm.provisional for arm in verdict.arms):
+        yield words.PROVISIONAL
     if any(arm.unbound for arm in verdict.arms):
-        notes.append(words.UNBOUND)
+        yield words.UNBOUND
     if verdict.not_gated:
-        names = ", ".join(_cell(name, 40) for name in verdict.not_gated[: 2 * SHOWN])
-        further = len(verdict.not_gated) - 2 * SHOWN
-        tail = f" and {further} more" if further > 0 else ""
-        notes += _wrapped(f"Not gated, for want of floors: {names}{tail}.")
-    notes += _odds(arms)
-    return ["", *notes] if notes else []
-
-
-def _odds(arms: list[ArmVerdict]) -> Iterator[str]:
-    several = words.odds(arms)
-    for text, names in several[:ODDS]:
-        alike = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield from _wrapped(f"{_cell(names[0], 40)}{alike}: {shown(text, 400)}")
-    if (more := len(several) - ODDS) > 0:
-        yield f"… the odds of {count(more, 'more policy', 'more policies')}:  --format json"
-
-
-def _next(verdict: Verdict) -> list[str]:
-    first, *others = words.next_steps(verdict)
-    return [line for step in (f"Next: {first}", *others) for line in _remedy(step, "")]
+        names = [_cell(name, 40) for name in verdict.not_gated[: 2 * SHOWN]]
+        further = len(verdict.not_gated) - len(names)
+        yield from _wrapped(
+            f"Not gated, without floors: {', '.join(names)}{f' and {further} more' if further else ''}."
+        )
+    for note in verdict.notes:
+        yield from _wrapped(f"{shown(note[:1].upper() + note[1:])}.")
+    if verdict.verdict != "pass":
+        yield f"What a reason means: {words.REASONS}"

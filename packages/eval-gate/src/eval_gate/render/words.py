@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eval_core.console import count
-from eval_gate.render import Place
+from eval_gate.render.place import Place
 from eval_gate.verdict import ArmVerdict, BarChange, Graded, Moved, Reason, Significance, Verdict
 
 #: Characters that are shown of one text.
 LONGEST = 2000
 
-#: p below which a change is told as more than chance.
+#: p below which a change is more than chance explains.
 ALPHA = 0.05
 
 WORDS = {"refused": "REFUSED", "fail": "FAIL", "pass": "PASS"}
 
 CHANCE = (
-    "Chance is told, never graded: a floor holds this set, not the population that its queries stand for."
+    "Chance is shown and never graded: a floor holds this set, not the population that its queries stand for."
 )
-
 PROVISIONAL = "Floors are provisional: a fixed margin, until ten runs show how much they differ."
 UNBOUND = "Unbound: nothing ties these reports to their queries, labels or corpus."
+REASONS = "docs/reasons.md"
 
 _ORDER = {"refused": 0, "fail": 1, "pass": 2}
 _TESTS = {"mcnemar-midp": "mid-p McNemar", "sign-flip": "sign flips"}
@@ -46,87 +45,93 @@ def argument(name: str) -> str:
 
 
 def ordered(verdict: Verdict) -> list[ArmVerdict]:
-    """Worst first; those that are only tracked after those that decide."""
-    return sorted(verdict.arms, key=lambda arm: (arm.tracked, _ORDER[arm.verdict], arm.arm))
+    """The arms, worst first."""
+    return sorted(verdict.arms, key=lambda arm: (_ORDER[arm.verdict], arm.arm))
 
 
-class Head(NamedTuple):
-    """The decision: its word, how many arms it is about, and how many things make the bar looser than the target's."""
-
-    word: str
-    arms: str
-    looser: int
-
-
-def head(verdict: Verdict) -> Head:
-    """`FAIL`, `1 of 4 arms, 1 tracked`: tracked arms are told apart, since they decide nothing."""
-    gating = [arm for arm in verdict.arms if not arm.tracked]
-    tracked = [arm for arm in verdict.arms if arm.tracked]
-    bad = sum(arm.verdict != "pass" for arm in gating)
-    arms = f"{bad} of {count(len(gating), 'arm')}" if bad else count(len(gating), "arm")
-    if tracked:
-        below = sum(arm.verdict != "pass" for arm in tracked)
-        arms += f", {len(tracked)} tracked" + (f" ({below} not passing)" if below else "")
-    return Head(WORDS[verdict.verdict], arms, sum(change.looser for change in verdict.bar))
+def head(verdict: Verdict) -> str:
+    """`1 of 4 arms at 3f2c91a`: how many do not pass, or how many do."""
+    bad = sum(arm.verdict != "pass" for arm in verdict.arms)
+    arms = count(len(verdict.arms), "arm")
+    at = f" at {shown(verdict.commit, 64)[:7]}" if verdict.commit else ""
+    return f"{bad} of {arms}{at}" if bad else f"{arms}{at}"
 
 
-def looser_than(head: Head, target: str) -> str:
-    """`; the bar is looser than that of main in 2 places`, or nothing."""
-    where = count(head.looser, "place")
-    return f"; the bar is looser than that of {target} in {where}" if head.looser else ""
+class Group(NamedTuple):
+    """Arms that do not pass for the same reasons, told once."""
+
+    arms: Sequence[ArmVerdict]
+
+    @property
+    def first(self) -> ArmVerdict:
+        return self.arms[0]
 
 
-class Loosened(NamedTuple):
-    """What makes the bar of one arm looser, or of the policy where the arm is None, and the reasons that are given."""
-
-    arm: str | None
-    changes: Sequence[BarChange]
-    why: str
-
-
-def loosened(verdict: Verdict) -> list[Loosened]:
-    """What is looser, arm by arm. The reason of an arm's floors is that of its budget too."""
-    groups: dict[str | None, list[BarChange]] = {}
-    for change in verdict.bar:
-        if change.looser:
-            groups.setdefault(change.arm, []).append(change)
-    found = []
-    for arm, changes in groups.items():
-        reasons = dict.fromkeys(shown(c.reason, 400) for c in changes if c.reason)
-        why = f"reason: {'; '.join(reasons)}" if reasons else "no reason is given"
-        found.append(Loosened(arm, changes, why))
-    return found
+def groups(verdict: Verdict) -> list[Group]:
+    """The arms that do not pass; those that are refused for the same reasons stand together."""
+    found: dict[object, list[ArmVerdict]] = {}
+    for arm in ordered(verdict):
+        if arm.verdict == "refused":
+            same: object = tuple((r.code, r.what, r.key, r.value, r.category) for r in arm.reasons)
+            found.setdefault(same, []).append(arm)
+        elif arm.verdict == "fail":
+            found[arm.arm] = [arm]
+    return [Group(arms) for arms in found.values()]
 
 
 def measure(grade: Graded) -> str:
-    return grade.metric if grade.category is None else f"{grade.metric} of {grade.category}"
+    """`recall@10`, or `recall@10 of lexical`."""
+    return grade.measure if grade.category is None else f"{grade.measure} of {grade.category}"
 
 
-def against_floor(grade: Graded) -> str:
-    """`3 ≤ 4 misses`, or `0.783 < 0.800`."""
-    if grade.max_misses is not None:
-        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.max_misses} misses"
-    return f"{grade.value:.3f} {'≥' if grade.passed else '<'} {grade.floor:.3f}"
+def against_bar(grade: Graded) -> str:
+    """`53 ≤ 55 misses`, or `0.783 < 0.800`."""
+    if grade.misses is not None:
+        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed} misses"
+    return f"{grade.value:.3f} {'≥' if grade.passed else '<'} {grade.lowest:.3f}"
 
 
-def holds(arm: ArmVerdict, grade: Graded) -> bool:
-    """Whether a measure reaches its floor and has not dropped too far below the baseline."""
-    lead = f"{measure(grade)}:"
-    dropped = (reason.code == "baseline-drop" and reason.message.startswith(lead) for reason in arm.reasons)
-    return grade.passed and not any(dropped)
+def allowance(grade: Graded) -> str:
+    """What a bar on a mean allows in whole queries: `2 q.`, or `none`."""
+    if grade.misses is not None:
+        return ""
+    return f"{grade.queries} q." if grade.queries > 0 else "none"
+
+
+def rule(grade: Graded) -> str:
+    """The rule that a bar comes from, in words."""
+    if grade.rule == "floor":
+        return "its floor"
+    where = " everywhere" if grade.rule == "everywhere" else ""
+    return f"{grade.points:.4g} points below the baseline{where}"
+
+
+def held_by(verdict: Verdict) -> str | None:
+    """Which rule holds what, in one sentence: the measures held by another rule than their floor are named."""
+    others: dict[str, list[str]] = {}
+    graded = [(arm, grade) for arm in verdict.arms if arm.verdict == "pass" for grade in arm.graded]
+    for arm, grade in graded:
+        if grade.rule != "floor":
+            others.setdefault(f"{rule(grade)} ({shown(measure(grade), 60)})", []).append(shown(arm.arm, 60))
+    if not graded:
+        return None
+    if not others:
+        return "Each bar is a floor."
+    said = "; ".join(f"{what} of {', '.join(arms[:5])}{_more(arms, 5)}" for what, arms in others.items())
+    return f"Each bar is a floor, but for {said}."
+
+
+def _more(names: Sequence[str], most: int) -> str:
+    return f" and {len(names) - most} more" if len(names) > most else ""
 
 
 def latency(arm: ArmVerdict) -> str:
-    if arm.p95_ms is None or arm.budget_p95_ms is None:
-        return "–" if arm.p95_ms is None else f"{arm.p95_ms:.2f}"
-    sign = "≤" if arm.p95_ms <= arm.budget_p95_ms else ">"
-    return f"{arm.p95_ms:.2f} {sign} {arm.budget_p95_ms:g}"
-
-
-def state(arm: ArmVerdict) -> str:
-    """The arm's word for a table, with what else decides how it counts."""
-    marks = [mark for mark, is_so in (("tracked", arm.tracked), ("unbound", arm.unbound)) if is_so]
-    return arm.verdict + (f" ({', '.join(marks)})" if marks else "")
+    """`2.0 ≤ 300`, in milliseconds."""
+    if arm.p95_ms is None:
+        return "–"
+    if arm.budget_p95_ms is None:
+        return f"{arm.p95_ms:.2f}"
+    return f"{arm.p95_ms:.2f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
 
 
 def chance(found: Significance, n: int | None) -> str:
@@ -146,6 +151,7 @@ def chance(found: Significance, n: int | None) -> str:
 
 
 def is_chance(arm: ArmVerdict) -> bool:
+    """Whether chance could explain what failed."""
     return arm.significance is not None and arm.significance.p >= ALPHA
 
 
@@ -155,86 +161,98 @@ def _points(share: float) -> str:
 
 
 def ranks(moved: Moved) -> str:
+    """`rank 2 → –`: before and after, a dash where it was not retrieved."""
     before, after = (f"{rank}" if rank else "–" for rank in (moved.before, moved.after))
     return f"rank {before} → {after}"
 
 
-def remedies(reasons: Sequence[Reason]) -> list[str]:
+def movements(verdict: Verdict) -> Iterator[str]:
+    """What arms that pass lost and gained against their baselines; the others are explained by themselves."""
+    moved = [arm for arm in verdict.arms if arm.verdict == "pass" and (arm.lost or arm.gained)]
+    if not moved and verdict.verdict == "pass":
+        yield "No query was lost or gained against the baselines."
+    for arm in moved:
+        named = ", ".join(shown(one.query, 40) for one in arm.lost[:5])
+        lost = f" ({named}{_more([one.query for one in arm.lost], 5)})" if arm.lost else ""
+        yield (
+            f"{shown(arm.arm, 60)}, {shown(arm.measure or '', 40)}: {count(len(arm.lost), 'query', 'queries')} lost"
+            f"{lost}, {len(arm.gained)} gained."
+        )
+
+
+def agreement(verdict: Verdict) -> str | None:
+    """Whether the runs that the floors stand on agree."""
+    known = [arm for arm in verdict.arms if arm.runs_agree is not None]
+    differ = [shown(arm.arm, 60) for arm in known if not arm.runs_agree]
+    if not known:
+        return None
+    if not differ:
+        return "Each arm's evidence runs agree in every ranking."
+    return f"Evidence runs differ in their rankings: {', '.join(differ[:5])}{_more(differ, 5)}."
+
+
+def loosened(verdict: Verdict) -> dict[str | None, list[BarChange]]:
+    """What is looser than in the target, by arm; None is the policy as a whole."""
+    found: dict[str | None, list[BarChange]] = {}
+    for change in verdict.bar:
+        if change.looser:
+            found.setdefault(change.arm, []).append(change)
+    return found
+
+
+def bar_change(change: BarChange) -> str:
+    """`memory-bm25  floors, recall@10: 0.871 → 0.851`."""
+    what = change.key if change.measure in (None, change.key) else f"{change.key}, {change.measure}"
+    what += f" of {change.category}" if change.category else ""
+    before, after = ("–" if value is None else shown(value, 120) for value in (change.before, change.after))
+    lead = "" if change.arm is None else f"{shown(change.arm, 60)}  "
+    return f"{lead}{shown(what, 120)}: {before} → {after}"
+
+
+def why(change: BarChange) -> str:
+    """The reason of a looser bar, or that there is none."""
+    return f"reason: {shown(change.reason, 400)}" if change.reason else "no new reason is given"
+
+
+def mends(reasons: Sequence[Reason]) -> list[str]:
     """What to do, each once."""
-    return list(dict.fromkeys(reason.remedy for reason in reasons if reason.remedy))
-
-
-class Remedy(NamedTuple):
-    """A remedy in its parts: a sentence, a command, and what may stand after it."""
-
-    lead: str
-    command: str
-    rest: str
-
-
-_COMMAND = re.compile(r"(eval-|git )")
-
-
-def parts(text: str) -> Remedy:
-    """Take a remedy apart: `sentence:  command   (what else)`, of which any part may be absent."""
-    main, gap, rest = text.partition("   ")
-    lead, colon, command = main.rpartition(":  ")
-    if not colon and not _COMMAND.match(main):
-        return Remedy(text, "", "")
-    return Remedy(lead + colon.rstrip(), command, rest.strip() if gap else "")
+    return list(dict.fromkeys(reason.mend for reason in reasons if reason.mend))
 
 
 def explain(arm: ArmVerdict, place: Place) -> str:
-    """The command that tells of every lost query."""
-    report = argument(place.report(arm.arm).as_posix())
-    command = f"eval-core explain {report} --lost"
+    """The command that shows every lost query."""
+    command = f"eval-core explain {argument(place.report(arm.arm).as_posix())} --lost"
     if place.policy.as_posix() != "policy":
-        command += f" --against {argument((place.policy / 'baselines' / f'{arm.arm}.json').as_posix())}"
+        command += f" --policy {argument(place.policy.as_posix())}"
     return command
 
 
-_DETECTS = re.compile(r"in [<>]?([0-9.]+)% of")
+class Step(NamedTuple):
+    """What to do now: a sentence, and the command that does it, where there is one."""
+
+    sentence: str
+    command: str = ""
 
 
-def odds(arms: Sequence[ArmVerdict]) -> list[tuple[str, list[str]]]:
-    """The distinct odds with the arms that have them: those of failing arms first, then what is caught least."""
-
-    def caught(text: str) -> float:
-        found = _DETECTS.search(text)
-        return float(found[1]) if found else 100.0
-
-    held: dict[str, list[ArmVerdict]] = {}
-    for arm in arms:
-        if arm.odds is not None:
-            held.setdefault(arm.odds, []).append(arm)
-    several = sorted(
-        held.items(),
-        key=lambda item: (all(a.tracked or a.verdict == "pass" for a in item[1]), caught(item[0])),
-    )
-    return [(text, [arm.arm for arm in alike]) for text, alike in several]
-
-
-def next_steps(verdict: Verdict) -> list[str]:
-    """What to do now: sentences, with the command of each after a colon and two spaces."""
-    bad = [arm for arm in ordered(verdict) if arm.verdict != "pass" and not arm.tracked]
+def next_steps(verdict: Verdict) -> list[Step]:
+    """What to do now."""
+    bad = [arm for arm in ordered(verdict) if arm.verdict != "pass"]
     if not bad and not verdict.reasons:
-        return ["nothing; the bar holds."]
+        return []
     failing = [arm for arm in bad if arm.verdict == "fail"]
     if not failing or len(failing) < len(bad) or verdict.reasons:
-        again = "a refused arm is no pass. Do what its lines say first, then"
-        return [f"{again}:  eval-core measure && eval-gate check"]
+        return [Step("Do what the lines above say, then:", "eval-core measure && eval-gate check")]
     if any(arm.unbound for arm in bad):
-        return ["mend the retriever, or move the floors in a reviewed commit that cites a run."]
-    steps = ["mend the retriever."]
-    names = " ".join(argument(arm.arm) for arm in failing if any(reason.metric for reason in arm.reasons))
-    if names:
-        steps[0] += (
-            " If the drop is meant, measure twice and move the bar in its own commit:  "
-            f'eval-gate floor {names} --reason "…" --write && eval-gate baseline {names} --write'
-        )
-    slow = [arm for arm in failing if any(reason.code == "latency-over-budget" for reason in arm.reasons)]
-    if slow:
-        names = " ".join(argument(arm.arm) for arm in slow)
-        moved = "A budget is moved in a reviewed commit too, to what was measured"
-        steps.append(f"{moved}:  eval-gate baseline {names} --p95-ms … --write")
-    return steps
+        return [Step("Mend the retriever, or move the floors in a reviewed commit that cites a run.")]
+    steps = []
+    if names := " ".join(argument(arm.arm) for arm in failing if arm.significance is not None):
+        command = f'eval-gate floor {names} --from A.zip B.zip --reason floors="…" --write'
+        steps.append(Step("If the drop is intended, move the bar in a commit of its own:", command))
+    if names := " ".join(argument(arm.arm) for arm in failing if _is_slow(arm)):
+        command = f'eval-gate floor {names} --p95-ms … --reason p95_ms="…" --write'
+        steps.append(Step("If the latency is intended, move the budget:", command))
+    return steps or [Step("Mend the retriever.")]
+
+
+def _is_slow(arm: ArmVerdict) -> bool:
+    return any(reason.code == "latency-over-budget" for reason in arm.reasons)

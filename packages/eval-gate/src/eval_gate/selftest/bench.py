@@ -1,178 +1,227 @@
-"""The bench of a self-test: a copy of one arm's policy and report in a temporary folder, altered, graded, put back."""
+"""The bench of the self-test: a copy of a workspace's policy, reports and eval.toml, which attacks alter and which is
+put back after each. It is a repository of its own, so that the gate can be asked as on a pull request."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import json
 import os
 import shutil
+import subprocess
 import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eval_core.errors import EvalError, Faults
-from eval_core.files import canonical, digest
-from eval_core.reports.check import rankings_digest, run_digest_of
+from eval_core.errors import CouldNot, EvalError, Faults
+from eval_core.policy.arm import ArmPolicy, Shown, shown_floors
+from eval_core.policy.bars import Choices
+from eval_core.policy.evidence import Line, dump, line_digest, path_of, read_evidence
+from eval_core.policy.files import BUDGETS, FLOORS, Policy, read_policy
 from eval_core.reports.models import ReportRow
-from eval_core.reports.provenance import sidecar, statement
-from eval_core.reports.report import Report, dump, read_report
-from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, FLOORS, ArmFloors, Budget, derive_floor
-from eval_gate.verdict import Verdict
+from eval_core.reports.provenance import sidecar
+from eval_core.reports.provenance import write as write_provenance
+from eval_core.reports.report import Report, read_report, write_report
+from eval_gate.selftest.rebuild import rebuilt
+from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
     from click import Command
 
-#: Exit code of a gate that failed itself, and the code that stands for it here.
-CRASHED, INTERNAL = 3, "internal-error"
+#: A file of the workspace that the repository of the bench does not ignore.
+STRAY = "self-test-stray"
+
+#: All but what attacks are about is ignored: links to the workspace's own files, and what measuring writes.
+_IGNORED = f"/*\n!/policy/\n!/eval.toml\n!/{STRAY}\n"
+
+_SETTINGS = (
+    "user.name=self-test",
+    "user.email=self-test@localhost",
+    "commit.gpgsign=false",
+    "core.autocrlf=false",
+)
+_GIT = ["git", *(word for setting in _SETTINGS for word in ("-c", setting)), "-c", "core.hooksPath=/dev/null"]
 
 
 class Untried(Exception):
-    """An attack that cannot be made of this arm, and why."""
+    """An attack that cannot be made of an arm, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the gate said: exit code, (arm, code, message, remedy) of each reason, and the measures that they name."""
+class Answer(NamedTuple):
+    """What the gate said: its exit code and its reasons."""
 
     exit_code: int
-    reasons: tuple[tuple[str, str, str, str | None], ...]
-    metrics: tuple[str, ...] = ()
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The reason codes, each once, in order."""
-        return tuple(dict.fromkeys(code for _, code, _, _ in self.reasons))
-
-    @property
-    def message(self) -> str:
-        """The first reason's sentence; empty where it passed."""
-        return self.reasons[0][2] if self.reasons else ""
+    reasons: Sequence[Reason]
 
 
-def ask(check: Command, policy: Path, reports: Path, config: Path, arms: tuple[str, ...] = ()) -> Outcome:
-    """Have `check`, the verb of eval-gate itself, grade, in this process, standing in the folder of the configuration.
-
-    Whatever it raises is an outcome too: a gate that fails itself has neither passed nor refused.
-    """
-    words = [*arms, "--policy", str(policy), "--reports", str(reports), "--config", str(config)]
-    words += ["--format", "json"]
-    told = io.StringIO()
-    try:
-        # Not check.main(), which would make of Ctrl-C an exception like any other.
-        with (
-            contextlib.chdir(config.parent),
-            contextlib.redirect_stdout(told),
-            check.make_context("eval-gate check", words) as context,
-        ):
-            code = check.invoke(context)
-        verdict = Verdict.model_validate_json(told.getvalue())
-    except Faults as error:
-        found = tuple(("", fault.reason, str(fault), error.remedy) for fault in error.faults)
-        return Outcome(error.exit_code, found)
-    except EvalError as error:
-        return Outcome(error.exit_code, (("", error.reason, error.message, error.remedy),))
-    except Exception as error:  # noqa: BLE001  # the gate's own fault, which is what a self-test is there to find
-        return Outcome(CRASHED, (("", INTERNAL, f"{type(error).__name__}: {error}", None),))
-    reasons = [("", one.code, one.message, one.remedy) for one in verdict.reasons]
-    reasons += [
-        (arm.arm, one.code, one.message, one.remedy)
-        for arm in verdict.arms
-        if not arm.tracked
-        for one in arm.reasons
-    ]
-    named = [one.metric for arm in verdict.arms for one in arm.reasons if one.metric is not None]
-    return Outcome(code if isinstance(code, int) else CRASHED, tuple(reasons), tuple(named))
-
-
-@dataclass(slots=True)
 class Bench:
-    """One gating arm's files below `folder`, and what they hold untouched.
+    """The copy. Attacks are about `arm`, and alter files by the methods below alone."""
 
-    `check` is the verb that grades, `config` the workspace's own eval.toml, and `others` are the reports of other arms.
-    """
+    def __init__(self, root: Path, config: Path, policy: Path, check: Command) -> None:
+        """Copy a workspace to the empty folder `root`.
 
-    arm: str
-    check: Command
-    config: Path
-    folder: Path
-    floors: ArmFloors
-    budget: Budget
-    require: frozenset[str]
-    report: Report
-    baseline: Report
-    others: dict[str, Path]
-    gradings: int = 0
-    _before: dict[Path, bytes | None] = field(default_factory=dict)
+        Raises:
+            Misuse, Faults: the policy cannot be read.
+            Refused: a report cannot.
+        """
+        self.root, self.arm = root, ""
+        self._check = check
+        self._before: dict[Path, bytes | None] = {}
+        self._head: str | None = None
+        self._moved = False
+        shutil.copytree(policy, root / "policy")
+        for path in config.parent.iterdir():
+            if not path.name.startswith((".git", ".eval")) and not (root / path.name).exists():
+                (root / path.name).symlink_to(path.absolute())
+        self.config.unlink(missing_ok=True)
+        if config.exists():
+            shutil.copy(config, self.config)
+        self.reports.mkdir(parents=True)
+        own = config.parent / ".eval" / "reports"
+        for name in self.files.floors.arms:
+            for path in (own / f"{name}.json", sidecar(own / f"{name}.json")):
+                if path.exists():
+                    shutil.copy(path, self.reports)
+        self.git = shutil.which("git") is not None
+        if self.git:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Make the repository; its first commit is where the reports were measured, as on the machine that gates."""
+        self.run_git("init", "--quiet", "--template=", "--initial-branch=main")
+        (self.root / ".git" / "info").mkdir(exist_ok=True)
+        (self.root / ".git" / "info" / "exclude").write_text(_IGNORED, encoding="ascii")
+        head = self.commit()
+        for path in sorted(self.reports.glob("*.json")):
+            with contextlib.suppress(EvalError):  # the control says what is wrong with it
+                report = read_report(path)
+                environment = report.environment.model_copy(update={"commit": head, "dirty": False})
+                vouched = sidecar(path).exists()
+                here = rebuilt(report, environment=environment)
+                write_report(path, here)
+                if vouched:
+                    write_provenance(path, here)
+        self._head, self._moved = head, False
+
+    # ------------------------------------------------------------------------------------------------ what lies here
+
+    @property
+    def config(self) -> Path:
+        """The copy of eval.toml."""
+        return self.root / "eval.toml"
 
     @property
     def policy(self) -> Path:
-        return self.folder / "policy"
+        """The copy of the policy's folder."""
+        return self.root / "policy"
 
     @property
-    def floors_path(self) -> Path:
-        return self.policy / FLOORS
-
-    @property
-    def budgets_path(self) -> Path:
-        return self.policy / BUDGETS
-
-    @property
-    def baseline_path(self) -> Path:
-        return self.policy / BASELINES / f"{self.arm}.json"
+    def reports(self) -> Path:
+        """The folder of the reports."""
+        return self.root / ".eval" / "reports"
 
     @property
     def report_path(self) -> Path:
-        return self.folder / "reports" / f"{self.arm}.json"
+        """The arm's report."""
+        return self.reports / f"{self.arm}.json"
 
-    def copies(self) -> list[Path]:
-        """The copies of the evidence, in the order in which the floors cite them."""
-        return [self.policy / EVIDENCE / self.arm / f"{run.run_id}.json" for run in self.floors.evidence]
+    @cached_property
+    def files(self) -> Policy:
+        """The untouched floors and budgets."""
+        return read_policy(self.policy)
 
-    def ask(self, config: Path | None = None, reports: Path | None = None) -> Outcome:
-        """Grade what lies here now, or the reports of another folder beside another configuration."""
-        self.gradings += 1
-        found = ask(self.check, self.policy, reports or self.report_path.parent, config or self.config)
-        # Where the copy lies is of no interest to who reads what the gate said.
-        short = tuple(
-            (arm, code, message.replace(f"{self.folder}{os.sep}", ""), remedy)
-            for arm, code, message, remedy in found.reasons
-        )
-        return dataclasses.replace(found, reasons=short)
+    @cached_property
+    def _held(self) -> dict[str, tuple[Report, ArmPolicy]]:
+        return {}
 
-    # What attacks do.
+    @property
+    def report(self) -> Report:
+        """The arm's untouched report."""
+        return self._of_arm()[0]
 
-    def put(self, path: Path, raw: bytes | None) -> None:
-        """Write a file of the bench, or remove it."""
-        if path not in self._before:
-            self._before[path] = path.read_bytes() if path.exists() else None
-        if raw is None:
-            path.unlink(missing_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(raw)
+    @property
+    def floors(self) -> ArmPolicy:
+        """What the arm is held to, untouched."""
+        return self._of_arm()[1]
+
+    def _of_arm(self) -> tuple[Report, ArmPolicy]:
+        if self.arm not in self._held:
+            report = read_report(self.report_path, self.arm)
+            self._held[self.arm] = report, self.files.arm(self.arm)
+        return self._held[self.arm]
+
+    # ------------------------------------------------------------------------------------------------------- asking
+
+    def ask(self, *options: str) -> Answer:
+        """Have the verb `check` grade what lies here now, in this process.
+
+        Raises:
+            EvalError: what the gate raised.
+        """
+        words = ["--policy", "policy", "--config", "eval.toml", "--format", "json", *options]
+        out = io.StringIO()
+        # Not check.main(), which would make of Ctrl-C an exception like any other.
+        with (
+            contextlib.chdir(self.root),
+            contextlib.redirect_stdout(out),
+            self._check.make_context("eval-gate check", words) as context,
+        ):
+            code = self._check.invoke(context)
+        verdict = json.loads(out.getvalue())
+        if code != verdict["exit_code"]:
+            raise CouldNot(
+                "internal-error", f"the gate says exit {verdict['exit_code']} and ends with {code}"
+            )
+        tables = [*verdict["reasons"], *(reason for arm in verdict["arms"] for reason in arm["reasons"])]
+        for table in tables:
+            del table["message"]  # it follows from the other fields
+        return Answer(code, [Reason.model_validate(table) for table in tables])
+
+    def answer(self, *options: str) -> Answer:
+        """The same, where whatever is raised is an answer too: a gate that fails itself neither passed nor refused."""
+        try:
+            return self.ask(*options)
+        except Faults as error:
+            return Answer(error.exit_code, [_reason(f.reason, str(f)) for f in error.faults])
+        except EvalError as error:
+            return Answer(error.exit_code, [Reason.of(error)])
+        except Exception as error:  # noqa: BLE001  # the gate's own fault, which a self-test is there to find
+            return Answer(3, [_reason("internal-error", f"{type(error).__name__}: {error}")])
+
+    # ----------------------------------------------------------------------------------------------------- altering
 
     @contextlib.contextmanager
     def altered(self) -> Iterator[None]:
-        """Put every file back at the end."""
+        """Put everything back at the end."""
         try:
             yield
         finally:
             for path, raw in self._before.items():
-                if raw is None:
-                    path.unlink(missing_ok=True)
-                else:
-                    path.write_bytes(raw)
+                _write(path, raw)
             self._before.clear()
+            if self._moved and self._head is not None:
+                self.run_git("reset", "--quiet", self._head)
+                self._moved = False
 
-    def put_report(self, report: Report, path: Path | None = None) -> None:
-        """Write a sound report in the place of the arm's, with the provenance that goes with it."""
-        place, raw = path or self.report_path, dump(report)
-        self.put(place, raw)
-        self.put(sidecar(place), canonical(statement(report, raw)) + b"\n")
+    def put(self, path: Path, raw: bytes | None) -> None:
+        """Write a file, or remove it."""
+        if path not in self._before:
+            self._before[path] = path.read_bytes() if path.is_file() else None
+        _write(path, raw)
+
+    def put_report(self, report: Report) -> None:
+        """Write a sound report with its provenance in the place of that of its arm."""
+        path = self.reports / f"{report.arm}.json"
+        self.put(path, b"")
+        self.put(sidecar(path), None)
+        write_report(path, report)
+        write_provenance(path, report)
+
+    def forge(self, rows: Iterable[ReportRow] | None = None, **changes: Any) -> None:
+        """Write a sound report of something else; see `rebuilt`."""
+        self.put_report(rebuilt(self.report, rows, **changes))
 
     def edit_report(self, change: Callable[[Any], object]) -> None:
         """Change the values of the report's file by hand: no digest follows."""
@@ -180,105 +229,98 @@ class Bench:
         change(value)
         self.put(self.report_path, json.dumps(value).encode())
 
-    def forge_report(self, change: Callable[[Any], object]) -> None:
-        """Change the values of the report's file, and make the digests follow: only what they say of each other is
-        wrong then."""
+    def edit(self, path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the table of a TOML file, which need not be there."""
+        import tomlkit
 
-        def redigested(value: Any) -> None:
-            change(value)
-            rankings = rankings_digest(
-                ReportRow.model_validate_json(json.dumps(row)) for row in value["rows"]
-            )
-            keys = [value[key]["sha256"] for key in ("task", "system")]
-            value["digests"] |= {
-                "rankings": rankings,
-                "quality": digest([*keys, rankings]),
-                "run": run_digest_of(value),
-            }
-
-        self.edit_report(redigested)
+        table = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        change(table)
+        self.put(path, tomlkit.dumps(table).encode())
 
     def edit_floors(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the table of the floors file."""
-        self._edit(self.floors_path, change)
+        """Change floors.toml."""
+        self.edit(self.policy / FLOORS, change)
 
     def edit_arm(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the arm's own table of the floors file."""
+        """Change the arm's own table of floors.toml."""
         self.edit_floors(lambda table: change(table["arms"][self.arm]))
 
-    def edit_budgets(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the table of the budgets file."""
-        self._edit(self.budgets_path, change)
+    def edit_budget(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the arm's own table of budgets.toml."""
 
-    def _edit(self, path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        change(table)
-        self.put(path, toml(table))
+        def inside(table: dict[str, Any]) -> None:
+            table.setdefault("schema", "budgets-v2")
+            change(table.setdefault("arms", {}).setdefault(self.arm, {}))
 
+        self.edit(self.policy / BUDGETS, inside)
 
-def toml(table: dict[str, Any]) -> bytes:
-    """A table as the bytes of a TOML file."""
-    import tomlkit
+    def refloor(self, lines: Sequence[Line] = (), choices: Choices | None = None, **keys: Any) -> None:
+        """Write the floors of the arm that follow from other runs or choices, and other keys of its table."""
+        lines = lines or self.floors.lines
+        shown = shown_floors(choices or self.floors.choices, lines)
+        self.edit_arm(lambda table: table.update(_table(shown) | keys))
 
-    return tomlkit.dumps(table).encode()
+    @property
+    def evidence_path(self) -> Path:
+        """The arm's evidence."""
+        return path_of(self.policy, self.arm)
 
+    def put_lines(self, lines: Iterable[Line]) -> None:
+        """Write lines of evidence in the place of those of the same runs, or beside the others."""
+        held = {line.run_id: line for line in (*read_evidence(self.evidence_path), *lines)}
+        self.put(self.evidence_path, dump(held.values()))
 
-def derived(arm: dict[str, Any]) -> None:
-    """Make the floors of an arm's table follow from what it says of evidence and margin."""
-    slices = [("", arm), *arm.get("categories", {}).items()]
-    for name, part in slices:
-        runs = [run["values"] if not name else run["categories"][name] for run in arm["evidence"]]
-        for metric in part["metrics"]:
-            worst = min(values[metric] for values in runs)
-            floor = derive_floor(metric, worst, part["n"], arm["margin"])
-            part["metrics"][metric] = floor.model_dump(exclude_none=True)
+    def run_git(self, *arguments: str) -> str:
+        """Run git on the bench, whatever the environment says of another repository.
 
+        Raises:
+            CouldNot: it failed.
+        """
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        done = subprocess.run(
+            [*_GIT, *arguments], cwd=self.root, env=environment, capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise CouldNot("git-failed", f"git {arguments[0]}: {done.stderr.strip()}", file=self.root)
+        return done.stdout.strip()
 
-def make_bench(
-    arm: str,
-    check: Command,
-    folder: Path,
-    config: Path,
-    policy: Path,
-    reports: Path,
-    table: dict[str, Any],
-    floors: ArmFloors,
-    budget: Budget,
-    others: dict[str, Path],
-) -> Bench:
-    """Copy what one arm is graded on. `table` is the floors file as TOML gives it; of its arms this one is kept.
+    def track(self, path: Path) -> None:
+        """Have git track a file that it ignores."""
+        self.run_git("add", "--force", str(path))
+        self._moved = True
 
-    Raises:
-        EvalError: what the gate passed a moment ago cannot be read any more.
-    """
-    place = folder / "policy"
-    shutil.copytree(policy, place, ignore=shutil.ignore_patterns(BASELINES, EVIDENCE))
-    for kind in (BASELINES, EVIDENCE):
-        (place / kind).mkdir()
-    shutil.copy(policy / BASELINES / f"{arm}.json", place / BASELINES)
-    shutil.copytree(policy / EVIDENCE / arm, place / EVIDENCE / arm)
-    (place / FLOORS).write_bytes(toml({**table, "arms": {arm: table["arms"][arm]}}))
-    bench = Bench(
-        arm=arm,
-        check=check,
-        config=config,
-        folder=folder,
-        floors=floors,
-        budget=budget,
-        require=frozenset(table.get("require", ())),
-        report=read_report(reports / f"{arm}.json", arm),
-        baseline=read_report(policy / BASELINES / f"{arm}.json", arm),
-        others=others,
-    )
-    bench.report_path.parent.mkdir()
-    for path in (reports / f"{arm}.json", sidecar(reports / f"{arm}.json")):
-        if path.exists():
-            shutil.copy(path, bench.report_path.parent)
-    bench.edit_budgets(lambda held: _only(held, arm))
-    bench._before.clear()  # that is the untouched state
-    return bench
+    def commit(self) -> str:
+        """Commit what lies here, as the state that `--target HEAD` then names."""
+        self.run_git("add", "--all")
+        self.run_git("commit", "--quiet", "--allow-empty", "--message", "self-test")
+        self._moved = True
+        return self.run_git("rev-parse", "HEAD")
 
 
-def _only(budgets: dict[str, Any], arm: str) -> None:
-    """A budget of an arm without floors is a fault, so that those of the others go with their floors."""
-    budgets["arms"] = {name: held for name, held in budgets.get("arms", {}).items() if name == arm}
+def sealed(line: Line, **changes: Any) -> Line:
+    """A line that says something else, with its digest redone."""
+    line = line.model_copy(update=changes)
+    return line.model_copy(update={"line": line_digest(line)})
+
+
+def _table(shown: Shown) -> dict[str, Any]:
+    return {
+        "runs": list(shown.runs),
+        "n": shown.n,
+        "floors": shown.floors,
+        "misses_allowed": shown.misses_allowed,
+        "categories": {name: part.model_dump() for name, part in shown.categories.items()},
+    }
+
+
+def _reason(code: str, what: str) -> Reason:
+    return Reason(code=code, word="refused", what=what)
+
+
+def _write(path: Path, raw: bytes | None) -> None:
+    if raw is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(raw)

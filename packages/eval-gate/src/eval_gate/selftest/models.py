@@ -1,112 +1,62 @@
-"""What `eval-gate self-test` tells, in the form that machines read."""
+"""What `eval-gate self-test` finds, in the form that machines read."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
 
 from pydantic import Field
 
 from eval_core.models import Closed
+from eval_gate.verdict import Reason
 
-#: What an attack changes: the report as a file, the policy, what was asked, what came back, or the set and backend for
-#: real.
-Kind = Literal["report", "policy", "set", "rankings", "measured", "null"]
+#: What an attack changes. `set` and `answers`: a sound report of another set, or of worse answers.
+On = Literal["report", "evidence", "floors.toml", "budgets.toml", "set", "answers", "eval.toml", "policy"]
 
-#: The order in which they are told.
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-#: `caught`: all were; `survived`: an attack was not; `control-failed`: the workspace does not pass as it stands;
-#: `could-not`: something could not be run.
-Word = Literal["caught", "survived", "control-failed", "could-not"]
+#: `caught`: the gate gave the attack's own reason. `not-required`: it passed, and the policy does not require what
+#: would catch it. `skipped`: the attack cannot be made of this arm.
+Outcome = Literal["caught", "survived", "not-required", "skipped"]
 
 
-class About(NamedTuple):
-    """An attack, and what names it."""
+class Result(Closed):
+    """One attack on one arm."""
 
-    kind: Kind
-    name: str
-    expected: tuple[str, ...]
-    remedy: str
-
-
-class Control(Closed):
-    """Why the untouched workspace, or an untouched copy of it, does not pass."""
-
-    arm: str = Field(description="Empty: the policy as a whole.")
-    code: str
-    message: str
-    remedy: str | None = None
-
-
-class Survivor(Closed):
-    """An arm on which an attack was not caught for what it is."""
-
+    attack: str
+    on: On
     arm: str
-    codes: tuple[str, ...] = Field(description="What the gate said instead; empty: it passed.")
-    message: str
-
-
-class Skipped(Closed):
-    """An arm, or a set, on which an attack was not tried, and why; arm is empty where it was tried on none."""
-
-    arm: str
-    why: str
-
-
-class Attacked(Closed):
-    """One way to make the gate lie, tried on every arm that it can be tried on."""
-
-    kind: Kind
-    name: str
-    expected: tuple[str, ...] = Field(description="Reason codes, any of which names it.")
-    arms: int = Field(ge=0, description="How many it was tried on and should be caught on.")
-    caught: int = Field(ge=0)
-    codes: tuple[str, ...] = Field(description="The codes that named it.")
-    survivors: tuple[Survivor, ...] = ()
-    not_asked: tuple[str, ...] = Field(
-        default=(),
-        description="Arms on which it passes, since the policy does not require what would catch it.",
-    )
-    requirement: str | None = Field(default=None, description="What the policy would have to require.")
-    skipped: tuple[Skipped, ...] = ()
-    remedy: str = Field(description="What to do where it survives.")
+    expected: tuple[str, ...] = Field(description="Reason codes, any of which names the attack.")
+    outcome: Outcome
+    codes: tuple[str, ...] = Field(default=(), description="The gate's reasons; empty: it passed.")
+    message: str = Field(default="", description="What the gate said, or why the attack was skipped.")
+    requirement: str | None = Field(default=None, description="What the policy has to require to catch it.")
 
 
 class Smallest(Closed):
-    """The smallest regression of one kind that the policy catches."""
-
-    amount: int | None = Field(
-        description="Queries lost, or ranks that each hit falls by; null: even all of it passes."
-    )
-    points: float | None = Field(description="What it takes from the measure that failed, in points.")
-    metric: str | None = Field(description="The measure that failed.")
-    code: str | None = Field(description="The rule that caught it.")
-
-
-class Regression(Closed):
-    """How small a regression of an arm is caught."""
+    """The smallest loss of one arm that its bar catches: found queries that find nothing any more, rank 1 first."""
 
     arm: str
     n: int
-    one_query_points: float
-    easiest_first: Smallest = Field(description="Found queries lost, hits at rank 1 first.")
-    deepest_first: Smallest = Field(description="Found queries lost, the deepest hit first: least harmful.")
-    deeper: Smallest = Field(description="Every judged document so many ranks lower.")
+    queries: int | None = Field(description="How many; null: even the loss of all of them passes.")
+    points: float | None = Field(
+        default=None, description="What it takes from the measure that fails, in points."
+    )
+    measure: str | None = None
+    rule: Literal["floor", "drop", "everywhere"] | None = None
 
 
 class SelfTest(Closed):
     """The whole finding. `exit_code` is the script's."""
 
-    schema_: Literal["self-test-v1"] = Field(default="self-test-v1", alias="schema")
-    verdict: Word
-    exit_code: Literal[0, 1, 3]
+    schema_: Literal["self-test-v2"] = Field(default="self-test-v2", alias="schema")
+    verdict: Literal["caught", "survived", "control-failed"]
+    exit_code: Literal[0, 1]
     arms: tuple[str, ...]
-    quick: bool
-    gradings: int = Field(description="How often the gate was asked.")
-    control: tuple[Control, ...] = ()
-    attacks: tuple[Attacked, ...] = ()
-    regressions: tuple[Regression, ...] = ()
-    problems: tuple[Control, ...] = Field(
-        default=(), description="What could not be run, or an untouched copy that does not pass."
+    control: tuple[Reason, ...] = Field(
+        default=(), description="Why the untouched copy does not pass; then there were no attacks."
     )
-    notes: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
+    smallest: tuple[Smallest, ...] = ()
+
+    @property
+    def survivors(self) -> list[Result]:
+        """The attacks that were not caught."""
+        return [result for result in self.results if result.outcome == "survived"]
