@@ -545,6 +545,7 @@ def test_a_move_is_printed_before_and_now_with_its_queries(space: Space) -> None
     assert re.search(r"hit@1 +1 miss +1 miss +3 +3", done.out)
     assert "1 lost: q01 (d01, rank 1 → –)" in done.out
     assert "1 gained: q27 (d27, rank 2 → 1)" in done.out
+    assert re.search(r"5 points in \d+%", done.out)
     assert "looser: recall@10" in done.out and "(q01 is disputed)" in done.out
     proposed = json.loads(space.gate("floor", "--format", "json", "--reason", "floors=x1").out)
     assert (proposed["schema"], proposed["written"]) == ("floor-proposal-v2", [])
