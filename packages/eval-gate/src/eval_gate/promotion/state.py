@@ -215,7 +215,9 @@ def _unrecorded(arm: str, policy: Policy, last: tuple[Path, PromotionRecord] | N
         return
     try:
         baseline = policy.arm(arm).baseline
+        lines = read_evidence(path_of(policy.folder, arm))
     except Refused:  # its arm's own refusal
         return
-    if baseline.started < max((run.started for run in record.evidence.candidate), default=""):
+    runs = {run.run_id for run in record.evidence.candidate}
+    if baseline.started < max((line.started for line in lines if line.run_id in runs), default=""):
         yield f"its floors stand on older runs than {path} cites"
