@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -213,6 +214,8 @@ def old_reason(space: Space) -> None:
 
 def requires_less(space: Space) -> None:
     space.policy(require=["clean"])
+    text = space.floors.read_text()
+    space.floors.write_text(re.sub(r"(?m)^\[reasons\]\nrequire = .*\n", "", text))
 
 
 def weaker_rule(space: Space) -> None:
