@@ -1,6 +1,7 @@
 """Ways to make a gate lie, by changing the policy: evidence, floors, budgets; each beside untouched files, which pass.
 
-What a branch changes against another one is in test_edits.
+They are the forms at the edges; the attacks themselves are a table (test_selftest), and what a branch changes against
+another one is in test_edits.
 """
 
 from __future__ import annotations
@@ -62,14 +63,6 @@ def a_pipe_in_its_place(space: Space) -> None:
     os.mkfifo(space.evidence)
 
 
-def without_the_first(space: Space) -> None:
-    space.put_lines(space.lines()[1:])
-
-
-def twice(space: Space) -> None:
-    space.evidence.write_bytes(space.evidence.read_bytes() * 2)
-
-
 def rank(value: int | None) -> Callable[[Any], None]:
     def change(line: Any) -> None:
         line["entries"][0]["judged"][0][2] = value
@@ -80,36 +73,26 @@ def rank(value: int | None) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("attack", "code"),
     [
-        (lambda space: space.evidence.unlink(), "evidence-missing"),
         (lambda space: shutil.rmtree(space.evidence.parent), "evidence-missing"),
         (lambda space: space.evidence.write_text(""), "evidence-missing"),
-        (without_the_first, "evidence-missing"),
         (a_folder_in_its_place, "evidence-malformed"),
         (a_pipe_in_its_place, "evidence-malformed"),
         (lambda space: space.evidence.write_text("{"), "evidence-malformed"),
         (lambda space: space.evidence.write_bytes(b"\xff\n"), "evidence-malformed"),
-        (twice, "evidence-malformed"),
         (first_line(lambda line: line.update(note="x")), "evidence-malformed"),
         # B3: what follows from the entries is recomputed, and so is what names the run.
         (first_line(rank(2)), "evidence-contradicts"),
-        (first_line(rank(None)), "evidence-contradicts"),
         (first_line(lambda line: line["entries"].pop()), "evidence-contradicts"),
         (first_line(lambda line: line["entries"][0].update(category="x")), "evidence-contradicts"),
         (first_line(lambda line: line["task"].update(limit=20)), "evidence-contradicts"),
         (first_line(lambda line: line["system"].update(backend="bm25")), "evidence-contradicts"),
         (first_line(lambda line: line.update({"class": "ci"})), "evidence-contradicts"),
-        (first_line(lambda line: line.update(commit="0" * 40)), "evidence-contradicts"),
         (first_line(lambda line: line.update(clean=True)), "evidence-contradicts"),
         (first_line(lambda line: line.update(fingerprint="0" * 64)), "evidence-contradicts"),
         (first_line(lambda line: line["set"].update(headline="recall@10")), "evidence-contradicts"),
-        (first_line(lambda line: line["health"].update(scored=26)), "evidence-contradicts"),
+        (last_line(lambda line: line["set"].update(headline="hti@1")), "evidence-contradicts"),
         # A sound line of something that is no evidence.
-        (last_line(lambda line: line.update(clean=False)), "evidence-dirty"),
-        (last_line(lambda line: line.update(resumed=True)), "evidence-resumed"),
-        (last_line(lambda line: line.update(index="cached")), "evidence-cached"),
-        (last_line(lambda line: line.update({"class": "elsewhere"})), "evidence-class-differs"),
         (last_line(lambda line: line["task"].update(limit=20)), "evidence-task-differs"),
-        (last_line(lambda line: line["system"].update(expand=True)), "evidence-system-differs"),
         (last_line(lambda line: line["set"].update(headline="recall@10")), "evidence-task-differs"),
     ],
 )
@@ -163,19 +146,6 @@ def test_round2_b3_a_consistent_forgery_is_held_against_no_branch_and_says_so(sp
     assert "held against no branch; --target REV holds it against one" in done.verdict["notes"]
 
 
-def nothing_found(line: Any) -> None:
-    for entry in line["entries"]:
-        entry["judged"][0][2] = None
-
-
-def test_a_retriever_that_found_nothing_when_it_was_floored_is_not_green_for_ever(space: Space) -> None:
-    """S5: its floors follow from its evidence, and a backend that finds nothing passes them."""
-    space.policy({"notes": [resealed(line, nothing_found) for line in space.lines()]})
-    done = space.check()
-    assert (done.code, set(done.codes)) == (1, {"floor-vacuous"})
-    assert "passes a backend that finds nothing" in done.verdict["arms"][0]["reasons"][0]["message"]
-
-
 def test_floors_that_chance_reaches_hold_nothing(bare: Space) -> None:
     """S5: ten documents, and ten are retrieved: recall@10 is 1.0 by any ranking."""
     documents = {f"d{number:02}": f"thing {number}" for number in range(1, 11)}
@@ -213,26 +183,6 @@ def choosing(**choices: Any) -> Change:
     return lambda space: space.policy(**choices)
 
 
-def reordered(space: Space) -> None:
-    first, second = (line.run_id for line in space.lines())
-    in_floors(f'"{first}", "{second}"', f'"{second}", "{first}"')(space)
-
-
-def one_run(space: Space) -> None:
-    first, second = (line.run_id for line in space.lines())
-    in_floors(f'"{first}", "{second}"', f'"{second}"')(space)
-
-
-def the_same_run_twice(space: Space) -> None:
-    first, second = (line.run_id for line in space.lines())
-    in_floors(f'"{first}", "{second}"', f'"{second}", "{second}"')(space)
-
-
-def no_floor(space: Space) -> None:
-    lines = space.floors.read_text().splitlines(keepends=True)
-    space.floors.write_text("".join(line for line in lines if not line.startswith(("floors", "misses"))))
-
-
 WHY = {"margin": "room for a rewrite"}
 
 
@@ -252,10 +202,6 @@ WHY = {"margin": "room for a rewrite"}
         (in_floors("n = 27", "n = 27\nmargin = 3"), ["floor-not-derived"] * 4 + ["reason-missing"]),
         (in_floors("n = 27", "n = 27\ndrift = 0.1"), ["floor-not-derived"]),
         (in_floors("n = 27", 'n = 27\ncorpus = "drifts"'), ["floor-not-derived", "corpus-pinned"]),
-        (no_floor, ["floors-vacuous"]),
-        (reordered, ["runs-misordered"]),
-        (one_run, ["floors-without-evidence"]),
-        (the_same_run_twice, ["floors-without-evidence"]),
         # B2: what lets more pass, and follows: with a reason of its own, or not at all.
         (choosing(margin=3), ["reason-missing"]),
         (choosing(margin=3, reasons={"margin": " \u200b "}), ["reason-missing"]),
@@ -272,6 +218,8 @@ WHY = {"margin": "room for a rewrite"}
         (choosing(left_out=["mrr"]), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"margin": "r"}), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"mrr": "hit@1 says it"}), []),
+        (choosing(require=["head", "clean"], why={}), ["reason-missing"]),
+        (choosing(require=["head", "clean"], why={"require": "another job looks at it"}), []),
         (choosing(budgets={"notes": {"p95_ms": 1e300}}), ["reason-missing"]),
         (choosing(budgets={"notes": {"p95_ms": 299}}), []),
         (choosing(budgets={"notes": {"max_drop": {"recall@10": 100}}}), ["reason-missing"]),
@@ -287,7 +235,8 @@ def test_round2_b2_a_bar_that_was_moved_by_hand_is_refused(
     attack(space)
     done = space.check()
     assert (done.code, done.codes) == (1 if codes else 0, codes)
-    assert all(reason["mend"] for reason in done.verdict["arms"][0]["reasons"])
+    verdict = done.verdict
+    assert all(reason["mend"] for reason in (*verdict["reasons"], *verdict["arms"][0]["reasons"]))
 
 
 def test_round2_b2_another_headline_is_another_bar(space: Space) -> None:

@@ -1,4 +1,5 @@
-"""Ways to make a gate lie, by changing what is graded: each on files, beside the untouched ones, which pass."""
+"""What lies in the place of a report, in further forms than the table of attacks has (test_selftest), and reports of
+answers that are odd, measured for real; each beside the untouched files, which pass."""
 
 from __future__ import annotations
 
@@ -13,14 +14,6 @@ if TYPE_CHECKING:
     from conftest import Space
 
 pytestmark = pytest.mark.usefixtures("passes")
-
-
-def other_arm(space: Space) -> None:
-    space.forge(space.report, lambda report: report.update(arm="notes2"))
-
-
-def truncate(space: Space) -> None:
-    space.report.write_bytes(space.report.read_bytes()[:-200])
 
 
 def report_becomes(text: str) -> Callable[[Space], None]:
@@ -38,23 +31,16 @@ def a_folder(space: Space) -> None:
 @pytest.mark.parametrize(
     ("attack", "code"),
     [
-        (lambda space: space.report.unlink(), "report-missing"),
         (lambda space: shutil.rmtree(space.report.parent), "report-missing"),
         (a_folder, "report-missing"),
-        (report_becomes(""), "report-malformed"),
         (report_becomes("null"), "report-malformed"),
         (report_becomes("[]"), "report-malformed"),
         (report_becomes("{}"), "report-malformed"),
         (report_becomes('{"summary": {"overall": {"n": 27, "hit@1": 1.0, "mrr": 1.0}}}'), "report-malformed"),
         (lambda space: space.report.write_bytes(b"\xff\xfe"), "report-malformed"),
-        (truncate, "report-malformed"),
-        (other_arm, "report-of-another-arm"),
-        (lambda space: space.alter(space.report, lambda report: report.update(arm="x")), "report-malformed"),
     ],
 )
-def test_a_report_that_is_missing_cut_short_or_of_another_arm_is_refused(
-    space: Space, attack: Callable[[Space], object], code: str
-) -> None:
+def test_what_is_no_report_is_refused(space: Space, attack: Callable[[Space], object], code: str) -> None:
     """K3: a missing or malformed report is a failure, or deleting a file would be a way through."""
     attack(space)
     done = space.check()
@@ -81,28 +67,22 @@ def sets(place: str, value: object) -> Callable[[Any], object]:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        *[
-            ("summary.overall.metrics.hit@1", value)
-            for value in (1.0, 0.99, float("nan"), float("inf"), True, "0.95", -1, 1.5, None, [1.0])
-        ],
-        *[("summary.overall.n", value) for value in (26, 28, 27.0, "27", True, None)],
+        *[("summary.overall.metrics.hit@1", value) for value in (None, [1.0])],
+        *[("summary.overall.n", value) for value in (26, 28, True, None)],
         ("summary.overall.metrics", {}),
         ("summary.overall.metrics.recal@1", 1.0),
         ("rows", []),
         ("rows.26.judged.0.rank", 1),
-        ("rows.26.metrics.hit@1", 1.0),
         ("rows.26.id", "q26"),
-        ("rows.0.ids", ["d01", "d01"]),
         ("rows.0.outcome", "errored"),
         ("health.errored", -1),
         ("schema", "report-v2"),
-        ("sumary", {}),
     ],
 )
 def test_a_report_edited_by_hand_does_not_agree_with_its_rows(
     space: Space, place: str, value: object
 ) -> None:
-    """K3's traps: NaN, true and "0.95" are no numbers, 27.0 and "27" no count; a summary says what its rows give."""
+    """K3: a summary says what its rows give, and a row what its ranks give."""
     space.alter(space.report, sets(place, value))
     done = space.check()
     assert (done.code, done.codes) == (1, ["report-malformed"])
@@ -151,12 +131,6 @@ def test_a_backend_that_can_be_asked_less_is_not_graded_on_the_rest(space: Space
     assert done.verdict["arms"][0]["reasons"][0]["message"] == (
         "26 queries were scored, and the floors are for exactly 27; 1 are unscorable, the first, q04: needs a filter"
     )
-
-
-def test_an_index_taken_ready_made_is_not_graded(space: Space) -> None:
-    """S5: the index of a gated number is built where it is graded."""
-    space.forge(space.report, lambda report: report.update(index="cached"))
-    assert space.check().codes == ["index-cached"]
 
 
 def test_a_frozen_snapshot_is_graded_where_it_lies(space: Space) -> None:

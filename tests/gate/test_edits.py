@@ -1,4 +1,7 @@
-"""What a branch changes of the bar, held against the target: each edit ends in exit 1, or in a reason that is shown."""
+"""What a branch changes of the bar, held against the target: each edit ends in exit 1, or in a reason that is shown.
+
+Edits that no reason could explain are in the table of attacks (test_selftest).
+"""
 
 from __future__ import annotations
 
@@ -51,62 +54,13 @@ def choosing(**choices: Any) -> Change:
     return lambda space: space.policy({"notes": space.lines()}, **{"require": REQUIRE, **choices})
 
 
-def rewritten(space: Space) -> None:
-    """Ranks in a line that main has, all digests redone, and the floors that follow."""
-    space.policy({"notes": [resealed(line, lost_more) for line in space.lines()]}, require=REQUIRE)
-
-
 def rewritten_evidence_alone(space: Space) -> None:
     space.put_lines([resealed(line, lost_more) for line in space.lines()])
-
-
-def invented(space: Space) -> None:
-    """Two lines that nothing measured, of ids that main does not have."""
-
-    def change(line: Any) -> None:
-        lost_more(line)
-        line["run_id"] = f"{line['run_id'][:-1]}x"
-        line["started"] = f"3{line['started'][1:]}"
-
-    space.policy({"notes": [resealed(line, change) for line in space.lines()]}, require=REQUIRE)
 
 
 def older_runs(space: Space) -> None:
     """Floors of the two runs before, which main does not stand on."""
     space.policy({"notes": space.reports()[-4:-2]}, require=REQUIRE)
-
-
-def reordered(space: Space) -> None:
-    first, second = (line.run_id for line in space.lines())
-    space.edit(space.floors, f'"{first}", "{second}"', f'"{second}", "{first}"')
-
-
-def another_headline(space: Space) -> None:
-    def change(line: Any) -> None:
-        line["set"]["headline"] = "mrr"
-        line["run_id"] = f"{line['run_id'][:-1]}x"
-
-    space.policy({"notes": [resealed(line, change) for line in space.lines()]}, require=REQUIRE)
-    space.forge(space.report, lambda report: report["dataset"].update(headline="mrr"))
-
-
-def renamed(space: Space) -> None:
-    text = space.floors.read_text()
-    space.floors.write_text(text.replace('arms."notes"', 'arms."note"'))
-    space.evidence.rename(space.evidence.with_name("note.jsonl"))
-    space.edit(space.root / "eval.toml", 'arms."notes"', 'arms."note"')
-    space.forge(space.report, lambda report: report.update(arm="note"))
-    space.report.rename(space.report.with_name("note.json"))
-    space.sidecar.rename(space.sidecar.with_name("note.intoto.jsonl"))
-
-
-def deleted(space: Space) -> None:
-    """Floors and evidence of one arm; another one is new, so that something is gated."""
-    space.twin("zoo")
-    text = space.floors.read_text()
-    head, _, arms = text.partition('\n[arms."notes"]')
-    space.floors.write_text(f'{head}\n[arms."zoo"]{arms.partition(chr(10) + "[arms.")[2].partition("]")[2]}')
-    space.evidence.unlink()
 
 
 LEFT_OUT = {"mrr": "hit@1 says it"}
@@ -116,17 +70,14 @@ LEFT_OUT = {"mrr": "hit@1 says it"}
     ("edit", "codes", "shown"),
     [
         (lambda space: None, [], None),
-        (rewritten, ["evidence-rewritten"], None),
         (rewritten_evidence_alone, ["evidence-rewritten", "floor-not-derived"], None),
-        (invented, ["bar-loosened"], None),
         (older_runs, ["bar-loosened"], None),
-        (reordered, ["runs-misordered"], None),
         (choosing(margin=5), ["bar-loosened", "reason-missing"], None),
         (choosing(margin=5, reasons={"margin": "a rewrite"}), [], "a rewrite"),
-        (choosing(corpus="drifts", drift=0.1, reasons={"corpus": "r"}), ["corpus-pinned"], None),
         (choosing(left_out=["mrr"]), ["bar-loosened", "reason-missing"], None),
         (choosing(left_out=["mrr"], reasons=LEFT_OUT), [], "hit@1 says it"),
-        (choosing(require=["head", "clean", "provenance"]), ["bar-loosened"], None),
+        (choosing(require=["head", "clean", "provenance"], why={}), ["bar-loosened"], None),
+        (choosing(require=["head", "every-arm"], why={}), ["bar-loosened", "reason-missing"], None),
         (
             choosing(require=["head", "clean", "provenance"], why={"require": "new arms come first"}),
             [],
@@ -143,9 +94,6 @@ LEFT_OUT = {"mrr": "hit@1 says it"}
             ["bar-loosened", "reason-missing"],
             None,
         ),
-        (another_headline, ["bar-loosened"], None),
-        (renamed, ["floors-deleted"], None),
-        (deleted, ["floors-deleted"], None),
         (choosing(budgets={"notes": {"p95_ms": 200}}), [], None),  # tighter needs no reason
     ],
 )

@@ -110,7 +110,8 @@ def test_a_better_backend_is_proven_with_the_figures_of_every_run(stage: Stage) 
     assert [one["proven"] for one in value["conditions"]] == [True] * 4
     runs = condition_of(value, "recall@10 strictly higher")["runs"]
     pairs = list(zip(stage.space.runs("tuned"), stage.space.runs("plain"), strict=True))
-    assert [run["evidence"] for run in runs] == [f"{ours.stem} over {theirs.stem}" for ours, theirs in pairs]
+    sides = ([run["run_id"] for run in value["evidence"][side]] for side in ("candidate", "incumbent"))
+    assert [*zip(*sides, strict=True)] == [(ours.stem, theirs.stem) for ours, theirs in pairs]
     for run, (ours, theirs) in zip(runs, pairs, strict=True):
         assert run["n"] == 55
         assert run["candidate"] == pytest.approx(recall(ours), abs=1e-12)
@@ -310,7 +311,7 @@ def test_two_sides_of_another_state_are_not_held_against_each_other(
 
 
 def test_evidence_is_checked_in_or_of_a_ci_run(stage: Stage) -> None:
-    """R5: a line that HEAD lacks is evidence where it names a CI run, which can be reviewed; the record keeps that."""
+    """R5: a line that HEAD lacks is evidence where it names a CI run, which can be reviewed."""
     lines = {arm: stage.space.lines(arm) for arm in ("plain", "tuned")}
     again = [
         resealed(line, lambda table: table.update(run_id=table["run_id"] + "x")) for line in lines["tuned"]
@@ -321,7 +322,7 @@ def test_evidence_is_checked_in_or_of_a_ci_run(stage: Stage) -> None:
     stage.space.policy({**lines, "tuned": ci})
     assert stage.promote("tuned", *BUDGET, "--write").code == 0
     record = PromotionRecord.model_validate_json(stage.record.read_bytes())
-    assert [run.ci_run for run in record.evidence.candidate] == ["4711"] * 2
+    assert [run.line for run in record.evidence.candidate] == [line.line for line in ci]
     assert stage.mixed() == []
 
 
@@ -358,8 +359,10 @@ def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage:
     assert changed == {f"policy/{name}" for name in files}
     assert all(name in done.out for name in changed) and 'memory = "tuned"' in stage.config.read_text()
     record = PromotionRecord.model_validate_json(stage.record.read_bytes())
-    for runs in (record.evidence.candidate, record.evidence.incumbent):
-        assert [run.ci_run for run in runs] == ["881", "882"]
+    for arm, runs in (("tuned", record.evidence.candidate), ("plain", record.evidence.incumbent)):
+        lines = stage.space.lines(arm)
+        assert [line.ci_run for line in lines] == ["881", "882"]
+        assert [line.line for line in lines] == [run.line for run in runs]
     assert stage.mixed() == []
 
 

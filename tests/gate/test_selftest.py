@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ ATTACKS = list(attacks())
 
 
 def _id(attack: Attack) -> str:
-    rounds = [case for case in attack.cases.split() if case.startswith("B")]
+    rounds = [case for case in attack.cases.split() if not case.isdigit()]
     return " ".join([f"{attack.on}: {attack.name}", *(f"round2_{case}" for case in rounds)])
 
 
@@ -442,6 +443,31 @@ def test_a_refusal_for_another_reason_is_no_catch(bench: Bench, monkeypatch: pyt
     result = attack_arm(bench, attack)
     assert (result.outcome, "n-differs" in result.codes) == ("survived", True)
     assert result.message.startswith("the gate said no, but for another reason: ")
+
+
+def test_a_refusal_of_something_else_is_no_catch(bench: Bench) -> None:
+    """S3: the reason is the attack's own where it also names what was attacked."""
+    (attack,) = [one for one in ATTACKS if one.name == "a wider margin"]
+
+    def beside(bench: Bench) -> str:
+        attack.act(bench)
+        return "a measure that is not there"
+
+    assert attack_arm(bench, attack).outcome == "caught"
+    assert attack_arm(bench, replace(attack, act=beside)).outcome == "survived"
+
+
+def test_an_arm_is_attacked_though_another_one_does_not_pass(
+    rich: Space, make: type[Space], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K6: a report that lies elsewhere keeps no other arm from being attacked."""
+    shutil.copytree(rich.root, tmp_path / "space")
+    space = make(tmp_path / "space")
+    (space.report.parent / "zoo.json").unlink()
+    only(monkeypatch, "the report is empty", "the arm is deleted")
+    assert finding(space)[0] == 1
+    code, value = finding(space, "notes")
+    assert (code, value["arms"], len(outcomes(value, "caught"))) == (0, ["notes"], 2)
 
 
 def test_an_attack_on_which_the_gate_fails_itself_is_no_catch(

@@ -77,7 +77,7 @@ def entries_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> tuple
     tables: Iterable[dict[str, Any]] = (
         dict(zip(names, fields, strict=True)) for fields in fields_of(rows, documents, deepest)
     )
-    return tuple(Entry.model_construct(**table) for table in tables)
+    return tuple(Entry.model_construct(None, **table) for table in tables)
 
 
 def fields_digest(fields: Iterable[Fields]) -> str:

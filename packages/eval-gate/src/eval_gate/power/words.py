@@ -175,6 +175,6 @@ def _next(found: Unchanged) -> str:
     if found.policy is None:
         return f"Next: {floor} --margin derived    floors from these runs"
     if found.policy.failed:
-        derived = f'{floor} --margin derived --reason margin="…"'
+        derived = f'{floor} --margin derived --reason margin="…" --reason floors="…"'
         return f"Next: {derived}    a margin that these runs explain, or make the arm deterministic"
     return "Next: nothing; the bar holds for unchanged code."

@@ -54,12 +54,16 @@ def of_runs(candidate: tuple[str, Sequence[Line]], incumbent: tuple[str, Sequenc
             for problem in _apart(one, other, theirs[0])
         ]
     return Gathered(
-        views=[View(f"{one.run_id} over {other.run_id}", _side(one), _side(other)) for one, other in pairs],
-        cited=Evidence(
-            candidate=tuple(map(CitedRun.of, ours[1])), incumbent=tuple(map(CitedRun.of, theirs[1]))
-        ),
+        views=[
+            View(f"run {number}", _side(one), _side(other)) for number, (one, other) in enumerate(pairs, 1)
+        ],
+        cited=Evidence(candidate=_cited(ours[1]), incumbent=_cited(theirs[1])),
         reasons=reasons,
     )
+
+
+def _cited(lines: Sequence[Line]) -> tuple[CitedRun, ...]:
+    return tuple(CitedRun(run_id=line.run_id, line=line.line) for line in lines)
 
 
 def unsound(arm: str, lines: Sequence[Line]) -> Iterator[Reason]:
@@ -150,7 +154,7 @@ def of_comparisons(
         "comparisons are byte for byte the same: they name no run, so a copy cannot be told from a second run of what "
         "answers alike each time; a reviewer must vouch for it"
     )
-    evidence = Evidence(candidate=tuple(map(CitedRun.of, runs)), comparisons=tuple(cited))
+    evidence = Evidence(candidate=_cited(runs), comparisons=tuple(cited))
     return Gathered(views, evidence, reasons, (vouch,) if twins else ())
 
 

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
 from eval_core.models import NAME, Closed, at_line, parse_toml
-from eval_core.policy.evidence import Line
 from eval_core.scoring import metrics
 from eval_gate.verdict import Reason
 
@@ -251,16 +250,6 @@ class CitedRun(Closed):
 
     run_id: str
     line: str = Field(description="The digest of the line.")
-    started: str
-    commit: str | None = None
-    ci_run: str | None = None
-
-    @classmethod
-    def of(cls, line: Line) -> CitedRun:
-        """The citation of a line."""
-        return cls(
-            run_id=line.run_id, line=line.line, started=line.started, commit=line.commit, ci_run=line.ci_run
-        )
 
 
 class CitedComparison(Closed):

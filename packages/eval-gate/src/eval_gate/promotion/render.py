@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import PurePath
 
 from eval_core.console import clip, paint, table
@@ -63,17 +64,10 @@ def _cells(number: int, run: Figures) -> tuple[str, ...]:
 
 
 def _evidence(found: Promotion) -> Iterator[str]:
-    for arm, runs in (
-        (found.candidate, found.evidence.candidate),
-        (found.incumbent, found.evidence.incumbent),
-    ):
-        for run in runs:
-            where = (
-                f"CI run {run.ci_run}"
-                if run.ci_run
-                else f"at {run.commit[:12] if run.commit else 'no commit'}"
-            )
-            yield f"{arm}  run {run.run_id}, {where}, line {run.line[:12]}…"
+    for number, pair in enumerate(zip_longest(found.evidence.candidate, found.evidence.incumbent), 1):
+        runs = zip((found.candidate, found.incumbent), pair, strict=True)
+        cited = (f"{arm} {run.run_id} (line {run.line[:12]}…)" for arm, run in runs if run)
+        yield f"run {number}: {', '.join(cited)}"
     for paper in found.evidence.comparisons:
         yield f"{paper.file}  checked in by {paper.commit[:12]}, sha256 {paper.sha256[:12]}…"
 

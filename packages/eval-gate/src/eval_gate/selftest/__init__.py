@@ -50,7 +50,7 @@ def self_test(
         root.mkdir()
         bench = Bench(root, config.absolute(), policy.absolute(), check)
         names = _selected(arms, list(bench.files.floors.arms), policy)
-        control = _control(bench)
+        control = _control(bench, arms)
         if control.exit_code != 0:
             failed = SelfTest(
                 verdict="control-failed", exit_code=1, arms=names, control=tuple(control.reasons)
@@ -82,10 +82,10 @@ def _selected(arms: Sequence[str], known: Sequence[str], policy: Path) -> tuple[
     return tuple(dict.fromkeys(arms)) or tuple(known)
 
 
-def _control(bench: Bench) -> Answer:
-    """Whether the untouched copy passes, as by itself so on a pull request."""
-    answer = bench.ask()
-    return bench.ask("--target", "HEAD") if bench.git and answer.exit_code == 0 else answer
+def _control(bench: Bench, arms: Sequence[str]) -> Answer:
+    """Whether the untouched copy passes, both by itself and on a pull request."""
+    answer = bench.ask(*arms)
+    return bench.ask(*arms, "--target", "HEAD") if bench.git and answer.exit_code == 0 else answer
 
 
 def attack_arm(bench: Bench, attack: Attack) -> Result:
