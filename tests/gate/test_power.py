@@ -239,9 +239,11 @@ def test_round2_b11_the_odds_follow_the_budget_and_are_stored_nowhere(space: Spa
     """B11: after a change of the budget `check` said the odds of the old one, and `power` others. None are kept, so
     that what is said follows from the files as they stand."""
     before = held(space)
-    choices = {"max_drop": {"recall@10": 100.0}, "reasons": {"max_drop": "a test"}}
-    space.policy(budgets={"notes": choices})
+    choice = ("--max-drop", "recall@10=100", "--reason", "max_drop=a test")
+    done = space.gate("floor", "notes", *choice, "--write", "--format", "json")
+    assert done.code == 0, done.err
     after = held(space)
+    assert json.loads(done.out)["arms"]["notes"]["odds"] == after["sentences"] != before["sentences"]
     # Three lost fail, and nothing else does: a sum of binomial terms, of 27 queries of which one is at rank 2.
     assert before["drops"][1]["fails"] > 0.9
     assert after["drops"][1]["fails"] == pytest.approx(stats.binom.sf(2, 26, 0.1), abs=0.05)
