@@ -19,30 +19,33 @@ from eval_gate.verdict import (
     Word,
 )
 
-ODDS = "Detects a 10-point loss in {} of cases; false alarm 0.2% if 1.0% of queries flip from run to run."
-
 
 def reason(
-    word: Any = "fail",
-    code: str = "floor-breached",
-    message: str = "hit@1: 8 misses, and 3 are allowed",
-    **more: Any,
+    word: Any = "fail", code: str = "floor-breached", what: str = "3 misses are allowed", **more: Any
 ) -> Reason:
-    return Reason(
-        **{"code": code, "word": word, "message": message, "metric": "hit@1" if word == "fail" else None}
-        | more
-    )
+    about: dict[str, Any] = {"key": "hit@1", "value": 8} if word == "fail" else {}
+    return Reason(**{"code": code, "word": word, "what": what} | about | more)
 
 
 def grade(passed: bool = True, **more: Any) -> Graded:
+    """hit@1 of 27 queries, three misses allowed by the floor: two are passed, eight are not."""
     misses = 2 if passed else 8
-    held: dict[str, Any] = {
-        "metric": "hit@1",
-        "value": 1 - misses / 27,
-        "floor": 24 / 27,
+    held: dict[str, Any] = {"measure": "hit@1", "n": 27, "value": 1 - misses / 27, "lowest": 24 / 27}
+    held |= {
         "misses": misses,
-        "max_misses": 3,
+        "misses_allowed": 3,
+        "rule": "floor",
+        "floor": 3,
+        "baseline": 26 / 27,
+        "queries": 2,
     }
+    return Graded(**held | {"passed": passed} | more)
+
+
+def mean(passed: bool = True, **more: Any) -> Graded:
+    """recall@10 of 27 queries, two points below the baseline of 0.95: 0.94 passes, 0.9 does not."""
+    held: dict[str, Any] = {"measure": "recall@10", "n": 27, "value": 0.94 if passed else 0.9, "lowest": 0.93}
+    held |= {"rule": "drop", "floor": 0.87, "points": 2.0, "baseline": 0.95, "queries": 0}
     return Graded(**held | {"passed": passed} | more)
 
 
@@ -68,7 +71,7 @@ def significance(**more: Any) -> Significance:
 
 def passing(name: str = "good", **more: Any) -> ArmVerdict:
     held: dict[str, Any] = {"arm": name, "set": "things", "verdict": "pass", "n": 27, "graded": (grade(),)}
-    return ArmVerdict(**held | more)
+    return ArmVerdict(**held | {"measure": "hit@1", "runs_agree": True} | more)
 
 
 def failing(name: str = "bad", **more: Any) -> ArmVerdict:
@@ -185,17 +188,23 @@ _ranks = st.one_of(st.none(), st.integers(1, 200))
 
 
 def _reasons(word: str) -> st.SearchStrategy[tuple[Reason, ...]]:
-    codes = {"fail": ["floor-breached", "baseline-drop", "net-lost", "must-pass-lost", "latency-over-budget"]}
+    codes = {"fail": ["floor-breached", "baseline-drop", "must-pass-lost", "latency-over-budget"]}
     known = codes.get(
         word, ["query-set-differs", "evidence-missing", "latency-not-measurable", "judgements-differ"]
     )
+    maybe = st.one_of(st.none(), texts)
     one = st.builds(
         Reason,
         code=st.one_of(st.sampled_from(known), texts),
         word=st.just(word),
-        message=texts,
-        remedy=st.one_of(st.none(), texts),
-        metric=st.one_of(st.none(), texts),
+        what=texts,
+        file=maybe,
+        line=st.one_of(st.none(), st.integers(1, 99)),
+        subject=maybe,
+        key=maybe,
+        value=st.one_of(st.none(), texts, _numbers),
+        category=maybe,
+        mend=maybe,
     )
     return st.lists(one, min_size=1, max_size=3).map(tuple)
 
@@ -205,13 +214,20 @@ def _arms(draw: st.DrawFn) -> ArmVerdict:
     words: list[Word] = ["pass", "fail", "refused"]
     word = draw(st.sampled_from(words))
     several: Any = lambda one, most=2: draw(st.lists(one, max_size=most).map(tuple))  # noqa: E731
+    misses = st.one_of(st.none(), st.integers(0, 99))
     graded = st.builds(
         Graded,
-        metric=texts,
+        measure=texts,
+        n=st.integers(1, 99),
         value=_numbers,
-        floor=_numbers,
-        misses=st.integers(0, 99),
-        max_misses=st.one_of(st.none(), st.integers(0, 99)),
+        lowest=_numbers,
+        misses=misses,
+        misses_allowed=st.integers(0, 99),
+        rule=st.sampled_from(["floor", "drop", "everywhere"]),
+        floor=st.one_of(st.none(), _numbers),
+        points=_numbers,
+        baseline=_numbers,
+        queries=st.integers(-2, 9),
         passed=st.just(True) if word == "pass" else st.booleans(),
         category=st.one_of(st.none(), texts),
     )
@@ -246,13 +262,13 @@ def _arms(draw: st.DrawFn) -> ArmVerdict:
         p95_ms=draw(st.one_of(st.none(), st.floats(0, 1e12))),
         budget_p95_ms=draw(st.one_of(st.none(), st.floats(0, 1e12))),
         system_changes=several(st.builds(Changed, part=texts, before=texts, after=texts)),
+        measure=draw(st.one_of(st.none(), texts)),
         lost=several(moved, 7),
         gained=several(moved),
         significance=draw(st.one_of(st.none(), found)),
         provisional=draw(st.booleans()),
-        tracked=draw(st.booleans()),
+        runs_agree=draw(st.one_of(st.none(), st.booleans())),
         unbound=draw(st.booleans()),
-        odds=draw(st.one_of(st.none(), texts)),
         warnings=several(texts),
     )
 
@@ -260,17 +276,22 @@ def _arms(draw: st.DrawFn) -> ArmVerdict:
 @st.composite
 def hostile(draw: st.DrawFn) -> Verdict:
     """A verdict that the gate could give, with hostile texts in every field."""
+    maybe = st.one_of(st.none(), texts)
     change = st.builds(
         BarChange,
-        arm=st.one_of(st.none(), texts),
-        what=texts,
-        before=st.one_of(st.none(), texts),
-        after=st.one_of(st.none(), texts),
+        arm=maybe,
+        key=texts,
+        measure=maybe,
+        category=maybe,
+        before=maybe,
+        after=maybe,
         looser=st.booleans(),
-        reason=st.one_of(st.none(), texts),
+        reason=maybe,
     )
-    arms = draw(st.lists(_arms(), max_size=3))
-    names = tuple(draw(st.lists(texts, max_size=2)))
-    made = judge(arms, names, tuple(draw(st.lists(texts, max_size=2))))
+    names = st.lists(texts, max_size=2)
+    found = judge(
+        draw(st.lists(_arms(), max_size=3)), not_gated=draw(names), orphans=draw(names), notes=draw(names)
+    )
     bar = draw(st.lists(change, max_size=3).map(tuple))
-    return made.model_copy(update={"target": draw(texts), "bar": bar} if draw(st.booleans()) else {})
+    more: dict[str, Any] = {"target": draw(texts), "bar": bar} if draw(st.booleans()) else {}
+    return found.model_copy(update={"commit": draw(maybe), **more})

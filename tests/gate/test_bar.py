@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,26 @@ def test_numbers_are_looser_where_the_bar_is_lower(
         assert not any(looser for *_, looser in found)
 
 
+def test_fewer_scored_queries_and_a_lost_one_that_must_pass_are_looser(lines: Lines) -> None:
+    """K3: the task is the same, and a query is asked no more; K1: q01 falls from rank 1 to 5 of a graded headline."""
+
+    def unscorable(table: Any) -> None:
+        table["entries"][3].update(outcome="unscorable", retrieved=0)
+        table["entries"][3]["judged"][0][2] = None
+        table["health"].update(scored=26, unscorable=1)
+
+    found = changes(arm(lines), arm([resealed(line, unscorable) for line in lines]))
+    assert ("floors", "n = 27", "n = 26") in [(c.key, c.before, c.after) for c in found if c.looser]
+
+    def marked(table: Any) -> None:
+        table["set"]["headline"] = "mrr"
+        table["entries"][0]["must_pass"] = True
+
+    old = [resealed(line, marked) for line in lines]
+    found = changes(arm(old), arm(ranked(old, {1: 5})))
+    assert "q01 must pass" in [c.before for c in found if c.looser]
+
+
 def test_into_the_class_that_gates_nothing_is_looser_and_out_of_it_is(lines: Lines) -> None:
     inside = moved(lines, **{"class": "ci"})
     assert [(c.key, c.looser) for c in changes(arm(lines), arm(inside))] == [("class", False)]
@@ -193,6 +214,8 @@ def old_reason(space: Space) -> None:
 
 def requires_less(space: Space) -> None:
     space.policy(require=["clean"])
+    text = space.floors.read_text()
+    space.floors.write_text(re.sub(r"(?m)^\[reasons\]\nrequire = .*\n", "", text))
 
 
 def weaker_rule(space: Space) -> None:
@@ -205,6 +228,28 @@ def weaker_rule(space: Space) -> None:
 def fewer_runs(space: Space) -> None:
     path = space.root / "policy" / "promotion.toml"
     path.write_text(path.read_text().replace('  { check = "stable", runs = 2 },\n', "", 1))
+
+
+def no_endpoint(space: Space) -> None:
+    path = space.root / "policy" / "promotion.toml"
+    text = path.read_text()
+    path.write_text(text[: text.index("[[endpoint]]")])
+
+
+def no_record(space: Space) -> None:
+    """A promotion's record is deleted."""
+    record = space.root / "policy" / "promotions" / "0001-notes.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    space.git("checkout", "-q", "main")
+    space.commit()
+    space.git("checkout", "-q", "-B", "side")
+    record.unlink()
+
+
+def retired_in_silence(space: Space) -> None:
+    deleted(space)
+    retire(space, "…")
 
 
 def no_rules(space: Space) -> None:
@@ -258,6 +303,9 @@ def drifting(space: Space) -> None:
         (weaker_rule, "promotion-rules-differ"),
         (fewer_runs, "promotion-rules-differ"),
         (no_rules, "promotion-rules-differ"),
+        (no_endpoint, "promotion-rules-differ"),
+        (no_record, "bar-loosened"),
+        (retired_in_silence, "floors-deleted"),
         (renamed, "floors-deleted"),
         (deleted, "floors-deleted"),
         (owned, "bar-loosened"),
@@ -309,10 +357,18 @@ def test_with_a_new_reason_it_is_shown_and_passes(
     assert shown[key]["reason"]
 
 
-def retire(space: Space) -> None:
+def retire(space: Space, why: str = "it is gone") -> None:
     text = space.floors.read_text()
     head, _, rest = text.partition("\n[arms")
-    space.floors.write_text(f'{head}\n[retired]\nnotes = "it is gone"\n\n[arms{rest}')
+    space.floors.write_text(f'{head}\n[retired]\nnotes = "{why}"\n\n[arms{rest}')
+
+
+def test_a_new_waiver_is_shown_with_its_own_reason(kept: Space) -> None:
+    """S4: what it lets pass stands in the verdict."""
+    text = f'[[waiver]]\narm = "notes"\nfingerprint = "{"a" * 64}"\nreason = "an old index"\n'
+    (kept.root / "policy" / "waivers.toml").write_text(text)
+    (change,) = against(kept).verdict["bar"]
+    assert (change["key"], change["looser"], change["reason"]) == ("waivers", True, "an old index")
 
 
 def test_round2_b16_a_branch_that_changed_nothing_is_not_blamed_for_the_targets_moves(kept: Space) -> None:

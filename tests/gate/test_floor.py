@@ -357,6 +357,37 @@ def test_another_task_needs_a_reason(
     assert held(space)["reasons"]["task"] == "the set is another"
 
 
+def test_a_run_is_one_run(space: Space) -> None:
+    """A4: two reports of one id that differ, and a run that the evidence holds otherwise, are refused."""
+    first, second = uploads(space, space.runs())
+    run = space.lines()[-1].run_id
+    report = first / "reports" / "notes.json"
+    space.forge(report, lambda report: report.update(run_id=run))
+    done = space.gate("floor", "--from", first, second)
+    assert (done.code, "say different things" in done.err) == (1, True), done.err
+    older, newer = space.lines()
+    space.put_lines([resealed(older, lambda table: table.update(ci_run="7")), newer])
+    done = space.gate("floor", "--margin", "1", "--write")
+    assert (done.code, "says something else of this run" in done.err) == (1, True), done.err
+
+
+def test_a_retired_arm_that_is_floored_again_is_retired_no_more(space: Space) -> None:
+    """The file would not read with both."""
+    space.floors.write_text('schema = "floors-v2"\n[retired]\nnotes = "gone"\n')
+    space.evidence.unlink()
+    done = space.gate("floor", "--write")
+    assert done.code == 0, done.err
+    assert "retired" not in tomllib.loads(space.floors.read_text())
+
+
+def test_the_same_numbers_of_another_class_are_written(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S17 the other way round: evidence of the class that gates takes the place of what was measured elsewhere."""
+    monkeypatch.setenv("CI", "true")
+    space.answer()
+    assert space.gate("floor", "--measure", "--write").code == 0
+    assert {line.class_ for line in space.lines()} == {"ci"}
+
+
 def test_another_class_than_ci_needs_a_reason(space: Space) -> None:
     """LADDER: a number measured where the gate will not run carries no floor; into class ci needs none."""
     lines = [
@@ -514,6 +545,7 @@ def test_a_move_is_printed_before_and_now_with_its_queries(space: Space) -> None
     assert re.search(r"hit@1 +1 miss +1 miss +3 +3", done.out)
     assert "1 lost: q01 (d01, rank 1 → –)" in done.out
     assert "1 gained: q27 (d27, rank 2 → 1)" in done.out
+    assert re.search(r"5 points in \d+%", done.out)
     assert "looser: recall@10" in done.out and "(q01 is disputed)" in done.out
     proposed = json.loads(space.gate("floor", "--format", "json", "--reason", "floors=x1").out)
     assert (proposed["schema"], proposed["written"]) == ("floor-proposal-v2", [])

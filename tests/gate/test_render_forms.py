@@ -32,18 +32,7 @@ def lacks_a_report(space: Space) -> None:
 
 
 def names_no_arm(space: Space) -> None:
-    space.floors.write_text('schema = "floors-v1"\n')
-
-
-def tracks_a_failing_arm(space: Space) -> None:
-    space.twin("other")
-    text = space.floors.read_text()
-    space.floors.write_text(text.replace("[arms.other]\n", '[arms.other]\ntracked = true\nreason = "new"\n'))
-    space.report.with_name("other.json").unlink()
-
-
-def only_tracks(space: Space) -> None:
-    space.edit(space.floors, "[arms.notes]\n", '[arms.notes]\ntracked = true\nreason = "new"\n')
+    space.floors.write_text('schema = "floors-v2"\n')
 
 
 def has_no_policy(space: Space) -> None:
@@ -55,8 +44,6 @@ STATES = [
     (fails, 1),
     (lacks_a_report, 1),
     (names_no_arm, 1),
-    (tracks_a_failing_arm, 0),
-    (only_tracks, 1),
     (has_no_policy, 2),
 ]
 
@@ -176,11 +163,11 @@ def test_a_file_may_have_an_equals_sign_in_its_name(space: Space) -> None:
 @pytest.mark.parametrize(
     ("form", "modules"),
     [
-        ("json", set()),
-        ("table", {"table", "words"}),
-        ("markdown", {"markdown", "words"}),
-        ("junit", {"junit", "words"}),
-        ("github", {"github", "spots", "words"}),
+        ("json", {"place"}),
+        ("table", {"place", "table", "words"}),
+        ("markdown", {"markdown", "place", "words"}),
+        ("junit", {"junit", "place", "words"}),
+        ("github", {"github", "place", "spots", "words"}),
     ],
 )
 def test_only_the_form_that_is_chosen_is_imported(space: Space, form: str, modules: set[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -74,10 +74,10 @@ def fields_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> list[F
 def entries_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> tuple[Entry, ...]:
     """The entries of a report's rows; see `fields_of`."""
     names = tuple(Entry.model_fields)
-    return tuple(
-        Entry.model_construct(**dict(zip(names, fields, strict=True)))
-        for fields in fields_of(rows, documents, deepest)
+    tables: Iterable[dict[str, Any]] = (
+        dict(zip(names, fields, strict=True)) for fields in fields_of(rows, documents, deepest)
     )
+    return tuple(Entry.model_construct(None, **table) for table in tables)
 
 
 def fields_digest(fields: Iterable[Fields]) -> str:

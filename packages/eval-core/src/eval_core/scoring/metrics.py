@@ -270,8 +270,7 @@ def names(cutoffs: Sequence[int], headline: str | None = None) -> list[str]:
 
 
 def headline_problem(headline: str, cutoffs: Sequence[int], limit: int) -> str | None:
-    """Why a headline cannot be measured: there is no such measure, or its cut-off is beyond what is asked for, or
-    beyond what rows hold."""
+    """Why a headline cannot be measured: there is no such measure, or its cut-off is beyond limit or rows."""
     try:
         measure = parse(headline)
     except Misuse as error:

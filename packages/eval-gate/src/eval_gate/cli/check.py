@@ -238,9 +238,10 @@ class _Gate:
         whole = self.floors.name == FLOORS and not arms
         # Most workspaces promote nothing, and need not read how.
         if whole and ((self.folder / "promotions").exists() or (self.configured and self.configured.default)):
-            from eval_gate.promotion.state import mixed
+            from eval_gate.promotion.state import Target, mixed
 
-            reasons += mixed(self.config, self.policy, held.promotions if held else None)
+            branch = Target.of(held.promotions) if held and held.promotions else None
+            reasons += mixed(self.config, self.policy, branch)
         seen: list[Seen] = []
         verdict = judge(
             self._graded(names, places, reports, seen),

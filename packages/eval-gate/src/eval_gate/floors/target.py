@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from eval_core.errors import CouldNot, EvalError, Misuse, Refused
 from eval_core.policy.arm import ArmPolicy
@@ -25,10 +25,16 @@ from eval_core.reconstruct.tree import Tree, opened
 from eval_gate.floors.difference import changes, field_changes, new_reason
 from eval_gate.verdict import BarChange, Reason
 
-if TYPE_CHECKING:
-    from eval_gate.promotion.state import Target
-
 RULES, RECORDS, WAIVERS = "promotion.toml", "promotions", "waivers.toml"
+
+
+class Promotions(NamedTuple):
+    """What the branch has of promotions: its rules as they are written, its records' names, and its defaults."""
+
+    where: str
+    rules: bytes
+    records: tuple[str, ...]
+    defaults: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Held:
     changes: tuple[BarChange, ...] = ()
     reasons: tuple[Reason, ...] = ()
     require: frozenset[str] = frozenset()
-    promotions: Target | None = None
+    promotions: Promotions | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -334,18 +340,14 @@ def _once(reasons: list[Reason]) -> list[Reason]:
     ]
 
 
-def _promotions(there: _There) -> Target | None:
+def _promotions(there: _There) -> Promotions | None:
     raw = there.files.get(RULES)
     if raw is None:
         return None
-    from eval_core.models import parse_toml
-    from eval_gate.promotion.models import Rules
-    from eval_gate.promotion.state import Target
-
-    rules = parse_toml(raw.decode("utf-8"), Rules, Path(f"{there.name}:{RULES}"), "promotion rules")
     defaults = there.config.get("default", {})
     table = defaults if isinstance(defaults, Mapping) else {}
-    return Target(rules, list(there.records), {str(k): str(v) for k, v in table.items()})
+    named = {str(dataset): str(arm) for dataset, arm in table.items()}
+    return Promotions(f"{there.name}:{RULES}", raw, tuple(there.records), named)
 
 
 def _weaker(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eval_core.console import clip, count, table
-from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.bars import TOLERANCE, Bar
 from eval_core.policy.evidence import Line
 from eval_core.reports.entries import Entry
 from eval_gate.floors.proposal import ArmProposal, BarMove, QueryMove, RunFacts
 from eval_gate.floors.propose import Proposed
+from eval_gate.power.odds import odds_of, sentences
 from eval_gate.verdict import BarChange
 
 #: Queries that are named of those that were lost, and of those that were gained.
@@ -34,7 +34,7 @@ def proposal(found: Proposed) -> ArmProposal:
             )
             for line in after.lines
         ),
-        runs_agree=len({line.rankings for line in after.lines}) == 1,
+        runs_agree=after.runs_agree,
         floors=after.floors,
         budget=after.budget,
         p95_ms=after.p95_ms,
@@ -42,7 +42,7 @@ def proposal(found: Proposed) -> ArmProposal:
         changes=found.changes,
         lost=lost,
         gained=gained,
-        odds=tuple(odds_words(after)) if found.moved else (),
+        odds=sentences(after, odds_of(after)) if found.moved else (),
     )
 
 
@@ -93,11 +93,6 @@ def _query(old: Entry, new: Entry) -> QueryMove:
     return QueryMove(query=new.id, document=document, before=ranks.get(document), after=rank)
 
 
-def odds_words(policy: ArmPolicy) -> Iterator[str]:
-    """What the bar catches, and how often it fails unchanged code, where the power of a policy can be computed."""
-    return iter(())
-
-
 def text(name: str, arm: ArmProposal) -> Iterator[str]:
     """The lines that are printed of an arm."""
     yield f"{name}  {_measured(arm)}" + ("" if arm.moved else "; no number moved")
@@ -114,7 +109,7 @@ def text(name: str, arm: ArmProposal) -> Iterator[str]:
         named = ", ".join(dict.fromkeys(change.measure or "" for change in lower))
         yield f" {clip(f'looser: {named} ({lower[0].reason})', 180)}"
     for change in arm.changes:
-        if change.measure is None or change.key != "floors":
+        if change.key != "floors" or (change.measure is None and change.before is not None):
             yield f" {clip(change_words(change), 180)}"
     for line in arm.odds:
         yield f" {line}"
@@ -125,8 +120,7 @@ def _measured(arm: ArmProposal) -> str:
     times = {2: "twice"}.get(len(arm.runs), f"{len(arm.runs)} times")
     where = f" at {last.commit[:7]}" if last.commit else ""
     ci = ", ".join(run.ci_run for run in arm.runs if run.ci_run)
-    agree = "the runs agree in every ranking" if arm.runs_agree else "the runs differ in their rankings"
-    return f"measured {times}{where}, class {last.class_}{f' (runs {ci})' if ci else ''}; {agree}"
+    return f"measured {times}{where}, class {last.class_}{f' (runs {ci})' if ci else ''}"
 
 
 def _row(bar: BarMove, first: bool) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from eval_core.policy.files import BUDGETS, FLOORS, Policy
 from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
+    from eval_gate.floors.target import Promotions
     from eval_gate.promotion.models import PromotionRecord, Rules
     from eval_gate.promotion.rules import Gathered
 
@@ -34,6 +35,21 @@ class Target(NamedTuple):
     rules: Rules
     records: Collection[str] = ()
     defaults: Mapping[str, str] = {}
+
+    @classmethod
+    def of(cls, branch: Promotions) -> Target:
+        """What a branch has, its rules read.
+
+        Raises:
+            Misuse, Faults: they cannot be read, or do not fit.
+        """
+        from eval_core.models import parse_toml
+        from eval_gate.promotion.models import Rules
+
+        rules = parse_toml(
+            branch.rules.decode("utf-8", "replace"), Rules, Path(branch.where), "promotion rules"
+        )
+        return cls(rules, branch.records, branch.defaults)
 
 
 def mixed(config: Path, policy: Policy, target: Target | None = None) -> list[Reason]:

@@ -88,8 +88,8 @@ def markdown(verdict: Verdict, place: Place) -> str:
     page = _Page()
     arms = words.ordered(verdict)
     bad = [arm for arm in arms if arm.verdict != "pass"]
-    head = _prose(words.head(verdict))
-    page.add(f"**{words.WORDS[verdict.verdict]}**: {head}{_named(bad)}", "decision")
+    at = f" at {_code(words.commit(verdict))}" if verdict.commit else ""
+    page.add(f"**{words.WORDS[verdict.verdict]}**: {words.head(verdict)}{at}{_named(bad)}", "decision")
     if verdict.reasons:
         page.add("\n".join(_reasons(verdict.reasons)), "lists of reasons of the policy")
     for group in words.groups(verdict):

@@ -21,7 +21,8 @@ SHOWN = 5
 
 def terminal(verdict: Verdict, place: Place) -> str:
     """The whole text, without a last newline."""
-    lines = [f"{paint(words.WORDS[verdict.verdict], _COLOURS[verdict.verdict])}  {words.head(verdict)}"]
+    at = f" at {words.commit(verdict)}" if verdict.commit else ""
+    lines = [f"{paint(words.WORDS[verdict.verdict], _COLOURS[verdict.verdict])}  {words.head(verdict)}{at}"]
     if verdict.reasons:
         lines += ["", *_reasons(verdict.reasons, " "), *_mends(verdict.reasons, " ")]
     for group in words.groups(verdict):

@@ -50,11 +50,15 @@ def ordered(verdict: Verdict) -> list[ArmVerdict]:
 
 
 def head(verdict: Verdict) -> str:
-    """`1 of 4 arms at 3f2c91a`: how many do not pass, or how many do."""
+    """`1 of 4 arms`: how many do not pass, or how many do."""
     bad = sum(arm.verdict != "pass" for arm in verdict.arms)
     arms = count(len(verdict.arms), "arm")
-    at = f" at {shown(verdict.commit, 64)[:7]}" if verdict.commit else ""
-    return f"{bad} of {arms}{at}" if bad else f"{arms}{at}"
+    return f"{bad} of {arms}" if bad else arms
+
+
+def commit(verdict: Verdict) -> str:
+    """The commit that the reports were measured at, short; empty where it is not one."""
+    return shown(verdict.commit, 64)[:7] if verdict.commit else ""
 
 
 class Group(NamedTuple):
@@ -245,7 +249,7 @@ def next_steps(verdict: Verdict) -> list[Step]:
     if any(arm.unbound for arm in bad):
         return [Step("Mend the retriever, or move the floors in a reviewed commit that cites a run.")]
     steps = []
-    if names := " ".join(argument(arm.arm) for arm in failing if arm.significance is not None):
+    if names := " ".join(argument(arm.arm) for arm in failing if not _is_slow(arm) or len(arm.reasons) > 1):
         command = f'eval-gate floor {names} --from A.zip B.zip --reason floors="…" --write'
         steps.append(Step("If the drop is intended, move the bar in a commit of its own:", command))
     if names := " ".join(argument(arm.arm) for arm in failing if _is_slow(arm)):
