@@ -82,7 +82,6 @@ FOREIGN = {"packages/backends/src/eval_backends/listing.py"}
 #: Codes of the second form of the policy that no source uses yet. To become empty.
 UNUSED = {
     "arm-retired",
-    "arm-without-floors",
     "no-query-scored",
 }
 

@@ -488,7 +488,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "The floors name no task, so a verdict on them holds for whatever the report measured.",
             "Write bound floors:  eval-gate floor --write",
         ),
-        "budgets-missing": Entry(2, "No budgets", "The file of budgets is missing."),
         "target-policy-malformed": Entry(
             2, "Malformed policy of the target", "The policy of the target branch cannot be read."
         ),
@@ -497,6 +496,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "policy-outside": Entry(
             2, "Policy outside", "The policy lies outside of the repository, so no commit has it."
+        ),
+        "baseline-missing": Entry(
+            2, "No baseline", "The arm has no floors, and so no baseline to compare with."
         ),
         "bar-loosened": Entry(
             1,

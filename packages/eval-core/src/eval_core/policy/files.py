@@ -101,7 +101,7 @@ def read_baseline(folder: Path, arm: str) -> Line:
     arms = policy.floors.arms
     if arm not in arms:
         raise Misuse(
-            "arm-without-floors",
+            "baseline-missing",
             f"the arm has no floors, and so no baseline{did_you_mean(arm, arms)}",
             file=folder / FLOORS,
             subject=arm,
