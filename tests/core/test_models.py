@@ -27,7 +27,7 @@ ARM = '[arms."a.b"]\ndataset = "d"\nbackend = "bm25"\n'
 
 def test_a_file_that_fits_is_a_model() -> None:
     arms = parse_toml(ARM + "cutoffs = [1, 3]\noptions.k1 = 1\n", EvalFile, PATH, "configuration").arms
-    assert (arms["a.b"].cutoffs, arms["a.b"].options, arms["a.b"].repetitions) == ((1, 3), {"k1": 1}, 3)
+    assert (arms["a.b"].cutoffs, arms["a.b"].options, arms["a.b"].repetitions) == ((1, 3), {"k1": 1}, None)
 
 
 @pytest.mark.parametrize(
