@@ -16,6 +16,9 @@ from eval_core.backend import Corpus, Reply, Request
 from eval_core.config import Workspace, load_workspace
 from eval_core.measuring.loop import measure
 from eval_core.measuring.plan import Plan, backend_faults, prepare
+from eval_core.policy.arm import shown_floors
+from eval_core.policy.bars import Choices
+from eval_core.policy.evidence import FOLDER, Line, dump, line_of, path_of
 from eval_core.reports.report import Report
 
 Judgement = tuple[str, str, int]
@@ -171,6 +174,21 @@ class Space:
         """The files below .eval, sorted."""
         folder = self.root / ".eval"
         return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def write_policy(folder: Path, runs: Mapping[str, Iterable[Report | Line]]) -> None:
+    """Write `policy/` for arms, each standing on its runs: the floors that follow, and the evidence."""
+    text = 'schema = "floors-v2"\n'
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    for arm, several in runs.items():
+        lines = [run if isinstance(run, Line) else line_of(run) for run in several]
+        path_of(folder, arm).write_bytes(dump(lines))
+        shown = shown_floors(Choices(), lines)
+        text += f'[arms."{arm}"]\nruns = {list(shown.runs)}\nn = {shown.n}\n'
+        for name, table in (("floors", shown.floors), ("misses_allowed", shown.misses_allowed)):
+            entries = ", ".join(f'"{measure}" = {value}' for measure, value in table.items())
+            text += f"{name} = {{ {entries} }}\n"
+    (folder / "floors.toml").write_text(text, "utf-8")
 
 
 def append(path: Path, text: str) -> None:

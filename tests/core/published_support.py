@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core_support import Done, call
+from core_support import Done, call, write_policy
 
 from eval_core.cli import main
 from eval_core.cli.app import run
 from eval_core.cli.publish import publish as command
+from eval_core.policy.evidence import Line, path_of
+from eval_core.policy.files import read_baseline
 from eval_core.reports.report import Report, parse_report
 
 MEMORY = Path(__file__).resolve().parents[2] / "datasets" / "memory"
@@ -31,21 +33,34 @@ options.k1 = 1.2
 
 
 class Desk:
-    """A workspace of two arms whose reports lie in `policy/baselines`, with pages beside them."""
+    """A workspace of two arms: reports with their provenance in `kept`, and the policy that stands on them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.page = root / "README.md"
         self.waivers = root / "policy" / "waivers.toml"
         self.config = root / "eval.toml"
+        self.policy = root / "policy"
 
     def report(self, arm: str = "plain") -> Path:
         """Where a report lies."""
-        return self.root / "policy" / "baselines" / f"{arm}.json"
+        return self.root / "kept" / f"{arm}.json"
 
     def sidecar(self, arm: str = "plain") -> Path:
         """Where its provenance lies."""
-        return self.root / "policy" / "baselines" / f"{arm}.intoto.jsonl"
+        return self.root / "kept" / f"{arm}.intoto.jsonl"
+
+    def evidence(self, arm: str = "plain") -> Path:
+        """Where the evidence of an arm lies."""
+        return path_of(self.policy, arm)
+
+    def line(self, arm: str = "plain") -> Line:
+        """The baseline of an arm."""
+        return read_baseline(self.policy, arm)
+
+    def stand(self) -> None:
+        """Let the policy stand on the reports as they are kept."""
+        write_policy(self.policy, {arm: [self.read(arm)[0]] for arm in ("plain", "kind")})
 
     def read(self, arm: str = "plain") -> tuple[Report, bytes]:
         """A report, with its bytes."""
@@ -86,5 +101,6 @@ def measured(root: Path) -> Desk:
     desk.config.write_text(EVAL_TOML)
     done = desk.core("measure", "-q")
     assert done.code == 0, done.err
-    shutil.copytree(root / ".eval" / "reports", root / "policy" / "baselines")
+    shutil.copytree(root / ".eval" / "reports", root / "kept")
+    desk.stand()
     return desk

@@ -16,13 +16,15 @@ from typing import Any
 import jsonschema
 import pytest
 from compare_support import Rankings, holm, midp, values, write_runs
-from core_support import Done, Space, Told, call
+from core_support import Done, Space, Told, call, write_policy
 from scipy import stats
 
 from eval_core.cli.app import run
 from eval_core.cli.compare import compare
-from eval_core.compare.models import Comparison
+from eval_core.compare.models import Comparison, of_line, of_report, task_changes
 from eval_core.console import width
+from eval_core.policy.evidence import line_of
+from eval_core.reports.keys import digested_parts
 from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +75,7 @@ def arms(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     done = call(main, "measure", "-q", where=root)
     assert done.code == 0, done.err
+    write_policy(root / "policy", {"flat": [read_report(root / ".eval" / "reports" / "flat.json")]})
     return root
 
 
@@ -289,7 +292,7 @@ def test_a_refusal_shows_the_texts_of_others_and_does_nothing_else(space: Space)
     assert item == f"- queries: {told}"
     assert len(done.err.splitlines()) == 3
     assert held("one", "no\x1b<b>.json", "--format", "markdown", where=space.root).out == (
-        "**REFUSED** no\\\\x1b&lt;b&gt;.json: no such file\n"
+        "**REFUSED** no\\\\x1b&lt;b&gt;.json: there is no such file\n"
     )
 
 
@@ -321,21 +324,21 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
     ("arguments", "code", "reason", "told"),
     [
         (["usual", "flat", "-m", "recall@11"], 1, "cutoff-beyond-limit", "take a cut-off of 10 at most"),
-        (["usual", "gone.json"], 1, "report-missing", "gone.json: no such file"),
+        (["usual", "gone.json"], 1, "report-missing", "gone.json: there is no such file"),
         (["usual", "never"], 1, "report-missing", "Make it:  eval-core measure never"),
-        (["baseline:usual", "flat"], 1, "report-missing", "Make it:  eval-gate baseline usual --write"),
+        (["baseline:kind", "flat"], 2, None, "set its bar: eval-gate floor kind --measure --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
         (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
-        (["memory", "memory"], 1, "report-missing", "memory: is a folder, and no file, and there is no"),
-        (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, and no file"),
+        (["memory", "memory"], 1, "report-missing", "memory: it is a folder, and no file, nor "),
+        (["./memory", "usual"], 1, "report-missing", "./memory: it is a folder, and no file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (
             ["usual", ".eval/runs/flat.trec"],
             2,
             None,
-            "flat.trec: is a run, and not a report; say --qrels FILE",
+            "flat.trec: it is a run, and not a report; say --qrels FILE",
         ),
-        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: is a run, and not a report"),
+        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: it is a run, and not a report"),
         (["usual"], 2, None, "give two at least, before and after"),
         ([], 2, None, "give two at least"),
         (["usual", "flat", "--all", "--limit", "3"], 2, None, "give one of them"),
@@ -378,13 +381,10 @@ def test_what_cannot_be_done_is_told_with_its_mend(
 
 def test_a_name_stands_for_a_report_or_a_baseline(arms: Path, tmp_path: Path) -> None:
     """Also from another folder, by --config; a path is a path even where an arm has its name."""
-    baselines = arms / "policy" / "baselines"
-    baselines.mkdir(parents=True, exist_ok=True)
-    shutil.copy(arms / ".eval" / "reports" / "flat.json", baselines / "flat.json")
     value = read(
         held("baseline:flat", "usual", "--format", "json", "--config", arms / "eval.toml", where=tmp_path)
     )
-    assert value["before"]["path"].endswith("policy/baselines/flat.json")
+    assert value["before"]["path"].endswith("policy/evidence/flat.jsonl")
     assert value["arms"][0]["side"]["path"].endswith(".eval/reports/usual.json")
     shutil.copy(arms / ".eval" / "reports" / "flat.json", tmp_path / "usual")
     value = read(held("usual", "usual", "--format", "json", where=tmp_path))
@@ -395,15 +395,48 @@ def test_a_name_stands_for_a_report_or_a_baseline(arms: Path, tmp_path: Path) ->
     assert held("usual", "chance", where=arms).code == 0
 
 
-def test_a_committed_baseline_compares_like_the_report_it_was(arms: Path, tmp_path: Path) -> None:
-    """Stripped of timing, process and host, it is compared all the same."""
-    from eval_core.reports.report import write_report
+@pytest.mark.parametrize("sides", [("baseline:flat", "usual"), ("usual", "baseline:flat")])
+def test_a_baseline_compares_like_the_report_that_it_was(arms: Path, sides: tuple[str, str]) -> None:
+    """Evidence holds no texts: those of the other side are shown."""
+    value = read(held(*sides, "--format", "json", where=arms))["arms"][0]
+    whole = read(held(*(side.removeprefix("baseline:") for side in sides), "--format", "json", where=arms))[
+        "arms"
+    ][0]
+    for part in (
+        "n",
+        "finding",
+        "effects",
+        "resolves",
+        "system",
+        "unjoined",
+        "categories",
+        "queries",
+        "notes",
+    ):
+        assert value[part] == whole[part], part
+    assert value["queries"] and all(query["text"] for query in value["queries"])
 
-    report = read_report(arms / ".eval" / "reports" / "flat.json")
-    write_report(tmp_path / "flat.json", report.stripped())
-    value = read(held("usual", tmp_path / "flat.json", "--format", "json", where=arms))
-    whole = read(held("usual", "flat", "--format", "json", where=arms))
-    assert value["arms"][0]["effects"] == whole["arms"][0]["effects"]
+
+def test_between_two_baselines_ids_stand_for_texts(arms: Path) -> None:
+    value = read(held("baseline:flat", "baseline:flat", "--format", "json", where=arms))["arms"][0]
+    assert (value["identical"], value["same_run"]) == (True, True)
+
+
+def test_a_query_that_was_reworded_since_the_baseline_is_named(arms: Path, tmp_path: Path) -> None:
+    """Evidence holds digests of text and meaning, so a changed query is known by its id."""
+    line = line_of(read_report(arms / ".eval" / "reports" / "flat.json"))
+    first, *others = line.entries
+    entries = (first.model_copy(update={"query": "0" * 32}), *others)
+    task = {**line.task, **digested_parts(((e.id, e.query) for e in entries), ())}
+    task["judgements"] = line.task["judgements"]
+    changed = of_line(
+        "policy/evidence/flat.jsonl", "flat", line.model_copy(update={"entries": entries, "task": task})
+    )
+    report = of_report("flat.json", read_report(arms / ".eval" / "reports" / "flat.json"))
+    for sides in ((changed, report), (report, changed)):
+        assert [(part.part, part.detail) for part in task_changes(*sides)] == [
+            ("queries", f"{first.id} (text or meaning)")
+        ]
 
 
 # ------------------------------------------------------------------------------------------------------ runs

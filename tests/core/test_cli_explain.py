@@ -14,13 +14,14 @@ from typing import Any
 
 import jsonschema
 import pytest
-from core_support import QUERIES, RIGHT, Done, Space, Told, call, told
+from core_support import QUERIES, RIGHT, Done, Space, Told, call, told, write_policy
 
 from eval_core.backend import BackendError, Reply
 from eval_core.cli.app import run
 from eval_core.cli.explain import explain
 from eval_core.console import clip, width
 from eval_core.explain.models import Explanation
+from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = jsonschema.Draft202012Validator(Explanation.model_json_schema(by_alias=True))
@@ -113,7 +114,7 @@ def test_a_report_is_named_by_its_path_too_and_the_workspace_by_its_configuratio
         (["code-bm25", "q31"], 2, r"code-bm25\.json: no query 'q31'; did you mean 'q031'\?"),
         (["code-bm24", "q031"], 2, r"no report and no arm 'code-bm24'; did you mean 'code-bm25'\?"),
         (["nothing.json", "q031"], 1, r"nothing\.json: no such report"),
-        (["code-bm25", "--lost"], 1, r"policy/baselines/code-bm25\.json: no such baseline\n.*--against FILE"),
+        (["code-bm25", "--lost"], 2, r"policy/floors\.toml: there are no floors.*eval-gate floor --measure"),
         (["code-bm25", "q031", "--config", "no.toml"], 2, r"no\.toml: no such file"),
         (["unmeasured", "q031"], 1, r"unmeasured\.json: no such report\n  eval-core measure unmeasured"),
         (["set/queries.jsonl", "q031"], 1, r"set/queries\.jsonl: "),
@@ -180,9 +181,8 @@ def fallen(space: Space) -> Space:
     space.arm("limit = 5\ncutoffs = [1, 3]\n")
     space.register("told", Told(RIGHT))
     assert space.core("measure").code == 0
-    baseline = space.root / "policy" / "baselines" / "arm.json"
-    baseline.parent.mkdir(parents=True)
-    shutil.copy(space.reports / "arm.json", baseline)
+    write_policy(space.root / "policy", {"arm": [read_report(space.reports / "arm.json")]})
+    shutil.copy(space.reports / "arm.json", space.root / "old.json")
     space.register("told", told(q2=["d1", "d3", "d4", "d2"], q3=["d1"], q4=BackendError("it broke")))
     assert space.core("measure").code == 3
     return space
@@ -193,7 +193,7 @@ def test_lost_tells_every_query_that_the_baseline_scores_better(fallen: Space) -
     done = asked(fallen, "arm", "--lost")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0] == (
-        "arm · 3 queries lost against policy/baselines/arm.json: hit@3 1.000 → 0.600"
+        "arm · 3 queries lost against policy/evidence/arm.jsonl: hit@3 1.000 → 0.600"
     )
     assert re.findall(r"^(q\d)  ", done.out, re.MULTILINE) == ["q2", "q3", "q4"]
     assert " judged  d2  rank 1 → 4 (cut at 3)  shares: 2\n" in done.out
@@ -202,8 +202,8 @@ def test_lost_tells_every_query_that_the_baseline_scores_better(fallen: Space) -
     value = machine(fallen, "arm", "--lost")
     assert value["lost"] == ["q2", "q3", "q4"]
     assert value["baseline_mean"] == 1.0
-    same = asked(fallen, "policy/baselines/arm.json", "--lost", "--against", "policy/baselines/arm.json")
-    assert same.out == "arm · no queries lost against policy/baselines/arm.json: hit@3 1.000 → 1.000\n"
+    same = asked(fallen, "old.json", "--lost", "--against", "old.json")
+    assert same.out == "arm · no queries lost against old.json: hit@3 1.000 → 1.000\n"
 
 
 def test_missed_needs_no_baseline(fallen: Space) -> None:
@@ -220,8 +220,10 @@ def test_missed_needs_no_baseline(fallen: Space) -> None:
 
 
 def test_a_query_is_compared_where_another_report_is_named(fallen: Space) -> None:
-    old = "policy/baselines/arm.json"
-    assert " hit@3  1.000 → 0.000\n" in asked(fallen, "arm", "q2", "--against", old).out
+    """S7: by the names that `compare` takes, too."""
+    for old in ("old.json", "baseline:arm"):
+        assert " hit@3  1.000 → 0.000\n" in asked(fallen, "arm", "q2", "--against", old).out
+    assert " hit@3  0.000 → 0.000\n" in asked(fallen, "arm", "q2", "--against", "arm").out
     assert " hit@3  0.000\n" in asked(fallen, "arm", "q2").out
 
 
@@ -322,7 +324,7 @@ def test_the_script_explains_a_committed_set_that_it_measured(tmp_path: Path) ->
     assert done.stdout.startswith('q22  "why don\'t we use semver?"')
     assert "The judged text shares none of 6 words with the query; its own rarest words: " in done.stdout
     assert process(script, "memory", "q222").returncode == 2
-    assert process(script, "memory", "--lost").returncode == 1
+    assert process(script, "memory", "--lost").returncode == 2
     assert process(script, "memory", "--missed", "--format", "json").returncode == 0
 
 

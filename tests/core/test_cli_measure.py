@@ -65,7 +65,7 @@ def test_the_table_has_a_line_an_arm_and_says_what_comes_next(shelves: Space) ->
     assert lines[6:9] == [
         "2 arms measured; reports in .eval/reports.",
         " things: one query is 16.7 points; a difference of fewer than 5 can be chance.",
-        "Next: measure once more, in another run; then eval-gate floor (one run is no floor)",
+        "Next: eval-gate floor --measure   measure twice and propose the bar (one run is no floor)",
     ]
     assert max(map(len, lines)) <= 100
     assert shelves.core("measure").out.splitlines()[-1].startswith("Next: eval-gate floor  ")

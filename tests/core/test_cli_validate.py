@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_support import INLINE, Space, append
+from core_support import INLINE, Space, append, write_policy
+
+from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -192,18 +194,28 @@ def test_a_report_that_was_edited_since_does_not_fit_its_provenance(vouched: Spa
 
 
 def test_a_report_without_provenance_is_sound_and_that_is_said(vouched: Space) -> None:
-    """A copy that the policy keeps has none, and its digest in floors.toml instead."""
     (vouched.reports / "arm.intoto.jsonl").unlink()
     done = vouched.core("validate", ".eval/reports/arm.json")
     assert done.code == 0
     assert done.out.endswith("; no provenance beside it\n")
-    for folder in ("policy/evidence/arm", "policy/baselines"):
-        copy = vouched.root / folder / "arm.json"
-        copy.parent.mkdir(parents=True)
-        shutil.copy(vouched.reports / "arm.json", copy)
-        done = vouched.core("validate", copy)
-        assert done.code == 0
-        assert "provenance" not in done.out
+
+
+def test_evidence_is_validated_line_by_line(vouched: Space) -> None:
+    policy = vouched.root / "policy"
+    write_policy(policy, {"arm": [read_report(vouched.reports / "arm.json")]})
+    path = policy / "evidence" / "arm.jsonl"
+    done = vouched.core("validate", path)
+    assert (done.code, done.out) == (
+        0,
+        f"{path}  sound: 1 run of arm arm, each recomputed from its entries\n",
+    )
+    path.write_text(path.read_text().replace('"resumed":false', '"resumed":true'))
+    done = vouched.core("validate", path)
+    assert done.code == 1
+    assert f"{path}:1" in done.out
+    assert "line is not the digest of what the line says" in done.out
+    done = vouched.core("validate", policy / "floors.toml")
+    assert (done.code, "eval-gate check" in done.out) == (2, True)
 
 
 def test_provenance_without_its_report_says_what_it_is(vouched: Space) -> None:

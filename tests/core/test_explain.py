@@ -14,10 +14,13 @@ from core_support import INLINE, QUERIES, Space, Told, told
 
 from eval_core import explain as explaining
 from eval_core.backend import BackendError, Reply
+from eval_core.compare.models import of_line, of_report
 from eval_core.config import Arm
-from eval_core.explain import explain, headline_of, hidden, lost, missed
+from eval_core.explain import explain, hidden
+from eval_core.explain.choose import headline_of, lost, missed
 from eval_core.explain.models import Explanation, JudgedDocument
 from eval_core.measuring.plan import Plan
+from eval_core.policy.evidence import line_of
 from eval_core.reports.models import Judged, ReportRow
 from eval_core.reports.report import Report, read_report
 from eval_core.scoring.metrics import parse
@@ -150,7 +153,7 @@ def test_a_headline_that_reaches_past_the_limit_of_the_other_report_gives_way(sp
     )
     report = space.measure(told(q1=["d1"]), text="repetitions = 1\nlimit = 10\ncutoffs = [1, 3, 10]\n")
     short = space.measure(told(q1=["d1"]), text="repetitions = 1\nlimit = 3\ncutoffs = [1, 3]\n")
-    found = explained(space, report, "q1", want_missed=True, baseline=(Path("old.json"), short))
+    found = explained(space, report, "q1", want_missed=True, baseline=of_report("old.json", short))
     assert (found.headline, found.cutoff, found.limit) == ("recall@3", 3, 10)
     assert found.notes == (
         "the sets name different headline measures: recall@10, recall@3; the first is taken",
@@ -456,10 +459,11 @@ def test_what_a_baseline_scores_better_is_lost_and_the_worst_comes_first(space: 
     space.measure(told(q1=["d1", "d7"], q3=[]))
     before = read_report(space.reports / "arm.json")
     after = space.measure(told(q1=["d1", "d2", "d3", "d7"], q4=[], q5=BackendError("no")))
-    headline = headline_of([(REPORT, after)], [])
-    assert lost(after, before, headline) == ["q4", "q1", "q5"]
-    assert lost(before, before, headline) == []
-    found = explained(space, after, want_lost=True, baseline=(Path("old.json"), before))
+    was, now = of_report("old.json", before), of_report("new.json", after)
+    headline = headline_of([now], [])
+    assert lost(now, was, headline) == ["q4", "q1", "q5"]
+    assert lost(was, was, headline) == []
+    found = explained(space, after, want_lost=True, baseline=of_report("old.json", before))
     assert found.lost == ("q4", "q1", "q5")
     assert [(q.id, q.before, q.value) for q in found.queries] == [
         ("q4", 1.0, 0.0),
@@ -468,6 +472,8 @@ def test_what_a_baseline_scores_better_is_lost_and_the_worst_comes_first(space: 
     ]
     assert (by_id(found, "q1")["d7"].before, by_id(found, "q1")["d7"].rank) == (2, 4)
     assert found.baseline_mean == pytest.approx(5 / 6)
+    kept = of_line("policy/evidence/arm.jsonl", "arm", line_of(before))
+    assert explained(space, after, want_lost=True, baseline=kept).queries == found.queries
     assert found.mean == pytest.approx(3.5 / 5)
     assert found.notes == ()
 
@@ -477,7 +483,7 @@ def test_what_else_differs_from_the_baseline_is_said(space: Space) -> None:
     after = ranked(
         space, ["d2"], {"d1": 1}, 'options = { depth = 2 }\nselect = { category = ["x"] }', category="x"
     )
-    found = explained(space, after, want_lost=True, baseline=(Path("old.json"), before))
+    found = explained(space, after, want_lost=True, baseline=of_report("old.json", before))
     assert found.notes == (
         "the baseline was asked something else: query_ids, queries, judgements differ",
         "system changed since the baseline: options.depth unset → 2",
@@ -514,7 +520,7 @@ def test_a_query_is_missed_where_the_cut_off_holds_too_little(
         "none": ["d3", "d4", "d5"],
     }
     report = space.measure(Told(answers), text="limit = 6\ncutoffs = [1, 3]\n")
-    assert missed(report, parse(headline)) == expected
+    assert missed(of_report("a.json", report), parse(headline)) == expected
     assert explained(space, report, want_missed=True).missed == tuple(expected)
 
 

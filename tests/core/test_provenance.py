@@ -20,7 +20,13 @@ from report_support import Path_, at, leaves, put
 
 from eval_core.errors import EvalError, Misuse, Refused
 from eval_core.reports import provenance
-from eval_core.reports.provenance.configuration import DEFAULTS, Configured, against_config, configuration
+from eval_core.reports.provenance.configuration import (
+    DEFAULTS,
+    Configured,
+    Run,
+    against_config,
+    configuration,
+)
 from eval_core.reports.provenance.models import Statement
 from eval_core.reports.report import Report, dump, parse_report, write_report
 from eval_core.sets.definition import Definition
@@ -121,7 +127,7 @@ def test_a_sidecar_that_measuring_wrote_fits(desk: Desk) -> None:
 
 
 def test_a_committed_copy_gets_its_own(desk: Desk, report: Report) -> None:
-    """S4: policy/baselines is read in a clone, without measuring: stripped, with a sidecar of the stripped bytes."""
+    """S4: a copy is read elsewhere, without measuring: stripped, with a sidecar of the stripped bytes."""
     write_report(desk.report(), report.stripped())
     assert codes(desk) == ["provenance-subject-differs"], "the one of the unstripped report is of other bytes"
     assert provenance.write(desk.report(), report.stripped()) == desk.sidecar()
@@ -351,7 +357,7 @@ def test_what_eval_toml_says_otherwise_now_is_named(
     report: Report, table: dict[str, Any], definition: dict[str, Any] | None, words: str
 ) -> None:
     """S4: numbers of another configuration are divergent, each option before → now, and a waiver may cover them."""
-    [finding] = against_config(report, table, definition)
+    [finding] = against_config(Run.of(report), table, definition)
     assert finding.code == "provenance-diverges"
     assert words in finding.message
     assert finding.fingerprint == provenance.fingerprint_of(report)
@@ -374,14 +380,14 @@ def test_what_says_the_same_is_no_divergence(
     report: Report, table: dict[str, Any], definition: dict[str, Any] | None
 ) -> None:
     """S4: the control: defaults written out, and what changes no number."""
-    assert against_config(report, table, definition) == []
+    assert against_config(Run.of(report), table, definition) == []
 
 
 def test_the_order_of_filter_keys_means_nothing(desk: Desk) -> None:
     report, _ = desk.read("kind")
     table = {"backend": "bm25", "options": {"k1": 1.2}, "filter_from": ["kind", "kind"]}
-    assert against_config(report, table) == []
-    assert against_config(report, {**table, "options": {"k1": 1.20000001}})
+    assert against_config(Run.of(report), table) == []
+    assert against_config(Run.of(report), {**table, "options": {"k1": 1.20000001}})
 
 
 def test_the_defaults_are_those_of_a_set() -> None:

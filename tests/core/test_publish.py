@@ -11,13 +11,15 @@ from typing import Any
 
 import jsonschema
 import pytest
+from core_support import write_policy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from published_support import Desk, measured
 
 from eval_core import publish
 from eval_core.errors import CouldNot, Faults, Refused
-from eval_core.files import atomic, digest
+from eval_core.files import atomic
+from eval_core.policy.evidence import dump
 from eval_core.publish import figures, marks
 from eval_core.publish.marks import Asserted, Mark, Table
 from eval_core.publish.models import Publication
@@ -173,7 +175,7 @@ def test_the_output_has_its_schema(desk: Desk) -> None:
     schema = Publication.model_json_schema(by_alias=True)
     for arguments in ((), ("--check",)):
         jsonschema.validate(desk.told(*arguments), schema)
-    desk.sidecar().unlink()
+    desk.evidence().unlink()
     jsonschema.validate(desk.told(), schema)
 
 
@@ -339,28 +341,13 @@ def test_no_page_is_a_failure(desk: Desk) -> None:
 # --- provenance ---
 
 
-def rewritten(desk: Desk) -> None:
-    """A sound report of the same arm, with the sidecar of another."""
-    report, _ = desk.read()
-    write_report(desk.report(), report.stripped())
-
-
-def producer(desk: Desk) -> None:
-    def change(value: Any) -> None:
-        predicate = value["predicate"]
-        predicate["producer"]["system"]["options"] = {"k1": 9}
-        predicate["fingerprint"] = digest(predicate["producer"])
-
-    desk.alter(desk.sidecar(), change)
-
-
 def reconfigured(desk: Desk) -> None:
     text = desk.config.read_text()
     desk.config.write_text(text.replace('backend = "bm25"\n\n', 'backend = "bm25"\noptions.b = 0.5\n\n'))
 
 
 def unhealthy(desk: Desk) -> None:
-    """A report of a run in which a row errored, sound and with its own sidecar."""
+    """Evidence of a run in which a row errored, sound by its digests."""
     report, _ = desk.read()
     rows = list(report.rows)
     rows[0] = rows[0].model_copy(
@@ -376,7 +363,16 @@ def unhealthy(desk: Desk) -> None:
     fields["health"] = report.health.model_copy(update={"scored": len(rows) - 1, "errored": 1})
     broken = Report.sealed(**{**fields, "rows": tuple(rows), "summary": summarise(rows, report.measures)})
     write_report(desk.report(), broken)
-    provenance.write(desk.report(), broken)
+    desk.stand()
+
+
+def ungated(desk: Desk) -> None:
+    write_policy(desk.policy, {"kind": [desk.read("kind")[0]]})
+
+
+def edited(desk: Desk) -> None:
+    text = desk.evidence().read_text()
+    desk.evidence().write_text(text.replace('"documents":50', '"documents":51'))
 
 
 Harm = Callable[[Desk], object]
@@ -385,16 +381,12 @@ Harm = Callable[[Desk], object]
 @pytest.mark.parametrize(
     ("harm", "code"),
     [
-        (lambda desk: desk.sidecar().unlink(), "provenance-missing"),
-        (lambda desk: desk.sidecar().write_text("{}"), "provenance-malformed"),
-        (lambda desk: shutil.copy(desk.sidecar("kind"), desk.sidecar()), "provenance-subject-differs"),
-        (rewritten, "provenance-subject-differs"),
-        (producer, "provenance-diverges"),
         (reconfigured, "provenance-diverges"),
-        (lambda desk: desk.report().unlink(), "report-missing"),
-        (lambda desk: desk.report().write_text("{}"), "report-malformed"),
-        (lambda desk: desk.alter(desk.report(), lambda v: v["rows"].pop()), "report-malformed"),
-        (lambda desk: shutil.copy(desk.report("kind"), desk.report()), "report-of-another-arm"),
+        (lambda desk: desk.evidence().unlink(), "evidence-missing"),
+        (lambda desk: desk.evidence().write_text("{}"), "evidence-malformed"),
+        (lambda desk: shutil.copy(desk.evidence("kind"), desk.evidence()), "evidence-missing"),
+        (edited, "evidence-contradicts"),
+        (ungated, "arm-without-floors"),
         (unhealthy, "rows-errored"),
     ],
 )
@@ -417,23 +409,18 @@ def test_a_number_that_nothing_vouches_for_is_refused(
 
 
 def test_only_the_arms_that_pages_quote_are_asked_for(desk: Desk) -> None:
-    """The control: another arm's sidecar is no matter of this page."""
-    desk.sidecar("kind").unlink()
+    """The control: another arm's evidence is no matter of this page."""
+    desk.evidence("kind").unlink()
     assert desk.told()["exit_code"] == 0
 
 
 def fingerprint(desk: Desk) -> str:
-    found = provenance.read(desk.sidecar()).fingerprint
-    assert found is not None
-    return found
+    return desk.line().fingerprint
 
 
-@pytest.mark.parametrize("harm", [producer, reconfigured])
-def test_a_waiver_by_exact_fingerprint_lets_a_divergent_number_stand_and_is_told(
-    desk: Desk, harm: Harm
-) -> None:
+def test_a_waiver_by_exact_fingerprint_lets_a_divergent_number_stand_and_is_told(desk: Desk) -> None:
     """S4: with its reason; another fingerprint, or another arm's, does not."""
-    harm(desk)
+    reconfigured(desk)
     exact = fingerprint(desk)
     assert exact in desk.publish().out, "the refusal says what a waiver would have to name"
     for arm, named in (("kind", exact), ("plain", "0" * 64)):
@@ -454,16 +441,16 @@ def test_a_waiver_by_exact_fingerprint_lets_a_divergent_number_stand_and_is_told
     assert f"waived  plain  {exact}  the weights are gone" in desk.publish("--check").out
 
 
-def test_a_waiver_covers_no_missing_or_foreign_sidecar(desk: Desk) -> None:
+def test_a_waiver_covers_no_evidence_that_does_not_hold(desk: Desk) -> None:
     """S4."""
     exact = fingerprint(desk)
     desk.waivers.write_text(f'[[waiver]]\narm = "plain"\nfingerprint = "{exact}"\nreason = "because"\n')
     told = desk.told()
     assert (told["exit_code"], "is not used" in told["warnings"][0]) == (0, True)
-    rewritten(desk)
-    assert desk.codes() == ["provenance-subject-differs"]
-    desk.sidecar().unlink()
-    assert desk.codes() == ["provenance-missing"]
+    edited(desk)
+    assert desk.codes() == ["evidence-contradicts"]
+    desk.evidence().unlink()
+    assert desk.codes() == ["evidence-missing"]
 
 
 def test_a_waiver_is_spent_when_the_producer_changes(desk: Desk) -> None:
@@ -474,7 +461,8 @@ def test_a_waiver_is_spent_when_the_producer_changes(desk: Desk) -> None:
     )
     assert desk.told()["exit_code"] == 0
     desk.core("measure", "-q", "plain")
-    shutil.copytree(desk.root / ".eval/reports", desk.root / "policy/baselines", dirs_exist_ok=True)
+    shutil.copytree(desk.root / ".eval/reports", desk.root / "kept", dirs_exist_ok=True)
+    desk.stand()
     desk.config.write_text(desk.config.read_text().replace("0.5", "0.6"))
     assert desk.codes() == ["provenance-diverges"]
 
@@ -488,7 +476,7 @@ def test_a_day_ends_a_waiver_where_one_is_given(desk: Desk) -> None:
         done = publish.publish(
             [desk.page],
             check=False,
-            reports=desk.report().parent,
+            policy=desk.policy,
             config=desk.config,
             waivers=waivers,
             today=today,
@@ -501,6 +489,28 @@ def test_a_day_ends_a_waiver_where_one_is_given(desk: Desk) -> None:
 def test_a_waivers_file_that_is_wrong_is_told(desk: Desk, text: str) -> None:
     desk.waivers.write_text(text)
     assert desk.publish().code == 2
+
+
+def test_without_floors_no_measured_number_is_published(desk: Desk) -> None:
+    """LADDER, corollary 1: one run is a dated measurement; what is quoted is what floors stand on."""
+    shutil.rmtree(desk.policy)
+    done = desk.publish()
+    assert (done.code, "eval-gate floor --measure" in done.err) == (2, True)
+
+
+def test_a_number_is_that_of_the_last_run_that_the_floors_cite(desk: Desk) -> None:
+    """Later lines of the evidence, which no floor cites yet, are not quoted."""
+    plain, kind = desk.line("plain"), desk.line("kind")
+    assert plain.mean("recall@10") != kind.mean("recall@10")
+    write_policy(desk.policy, {"plain": [kind, plain], "kind": [kind]})
+    assert desk.told()["marks"][0]["given"] == f"{plain.mean('recall@10'):.3f}"
+    write_policy(desk.policy, {"plain": [plain], "kind": [kind]})
+    desk.evidence().write_bytes(
+        dump([plain, kind.model_copy(update={"started": "2999-01-01T00:00:00.000Z"})])
+    )
+    assert desk.codes() == ["evidence-contradicts"]
+    desk.evidence().write_bytes(dump([plain, kind]))
+    assert desk.told()["marks"][0]["given"] == f"{plain.mean('recall@10'):.3f}"
 
 
 def test_without_eval_toml_no_measured_number_is_published(desk: Desk) -> None:
@@ -730,7 +740,7 @@ def test_a_hostile_page_is_published_whole_or_not_at_all(base: Desk, text: str) 
         return publish.publish(
             [page],
             check=check,
-            reports=base.report().parent,
+            policy=base.policy,
             config=base.config,
             waivers=Waivers(),
             other=other,

@@ -517,7 +517,7 @@ def test_a_set_that_is_not_there_is_named(space: Space) -> None:
 # ------------------------------------------------------------- what to make anew
 
 
-def test_the_commands_that_make_floors_and_baselines_anew_are_said(kb: Space) -> None:
+def test_the_commands_that_move_the_bar_are_said(kb: Space) -> None:
     kb.arm(name="one")
     kb.arm(name="two", text='split = "test"')
     kb.arm(name="other", dataset="other")
@@ -527,11 +527,8 @@ def test_the_commands_that_make_floors_and_baselines_anew_are_said(kb: Space) ->
     done = kb.core("query", "add", "set", "asked.jsonl", "--dry-run")
     assert done.code == 0, done.err
     assert [line.strip() for line in done.out.splitlines() if line.startswith("  eval-")] == [
-        "eval-core measure one two",
-        "eval-core measure one two",
-        "eval-gate floor one two --reason '1 question added, source agent'",
-        "eval-gate floor one two --reason '1 question added, source agent' --write",
-        "eval-gate baseline one two --write",
+        "eval-gate floor one two --measure --reason 'task=1 question added, source agent'",
+        "eval-gate floor one two --reason 'task=1 question added, source agent' --write",
     ]
     asked(kb, ASKED | {"category": "graph"})
     done = kb.core("query", "add", "../space/set", kb.root / "asked.jsonl", "--format", "json")
@@ -550,8 +547,8 @@ def test_a_workspace_elsewhere_is_named_by_its_file(kb: Space, tmp_path: Path) -
     file = asked(kb, ASKED)
     done = kb.core("query", "add", kb.root / "set", file, "--config", kb.config, where=tmp_path)
     assert done.code == 0
-    assert f"until they\nare made anew in {kb.root}:" in done.out
-    assert "eval-core measure arm" in done.out
+    assert f"until the bar is moved in {kb.root}:\n" in done.out
+    assert "\n  git add set\n  git commit -m '1 question added, source agent'\n" in done.out
     done = kb.core("query", "add", kb.root / "set", file, "--config", "no.toml", where=tmp_path)
     assert (done.code, "no.toml: no such file" in done.err) == (2, True)
 
@@ -571,18 +568,21 @@ def test_a_document_that_an_arms_filter_would_hide_is_a_fault(space: Space) -> N
     )
 
 
-def test_the_gate_refuses_the_grown_set_until_it_is_made_anew(shelves: Space) -> None:
-    """A6: the commands that are said are the ones that are needed, and they are enough."""
+def test_round2_s2_the_commands_that_are_said_move_the_bar(shelves: Space) -> None:
+    """A6, S2: the gate refuses the grown set, and the commands that are printed, followed as they are, are enough."""
     eval_gate = pytest.importorskip("eval_gate.cli")
+    import shlex
+    import subprocess
+
     from core_support import call
 
     def run(command: str) -> int:
-        import shlex
-
         script, *arguments = shlex.split(command)
-        return call(
-            {"eval-core": _core, "eval-gate": eval_gate.main}[script], *arguments, where=shelves.root
-        ).code
+        if script == "git":
+            identity = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
+            return subprocess.run(["git", *identity, *arguments], cwd=shelves.root, check=False).returncode
+        main = {"eval-core": _core, "eval-gate": eval_gate.main}[script]
+        return call(main, *arguments, where=shelves.root).code
 
     # So many that no random ranking reaches the floors.
     names = [f"{number:02}" for number in range(1, 61)]
@@ -590,16 +590,17 @@ def test_the_gate_refuses_the_grown_set_until_it_is_made_anew(shelves: Space) ->
     judged = [(f"q{name}", f"d{name}", 1) for name in names[:20]]
     shelves.set(documents, {f"q{name}": f"thing {name}" for name in names[:20]}, judged, INLINE)
     shelves.arm(backend="bm25")
-    for command in ("eval-core measure arm", "eval-core measure arm", "eval-gate floor arm --write"):
-        assert run(command) == 0
-    assert run("eval-gate baseline arm --write") == run("eval-gate check") == 0
+    (shelves.root / ".gitignore").write_text(".eval\n")
+    first = ["git init -q", "git add .", "git commit -qm set", "eval-gate floor arm --measure --write"]
+    grade = ["git add policy", "git commit -qm policy", "eval-core measure arm", "eval-gate check"]
+    assert [run(command) for command in (*first, *grade)] == [0] * 8
     asked(shelves, {"text": "what is on shelf 30", "relevant": ["d30"]})
     done = shelves.core("query", "add", "set", "asked.jsonl", "--format", "json")
-    measure, again, floor, write, baseline = Added.model_validate_json(done.out).next
-    assert run(measure) == 0
-    assert run("eval-gate check") == 1
-    assert [run(command) for command in (again, floor, write, baseline)] == [0, 0, 0, 0]
-    assert run("eval-gate check") == 0
+    (shelves.root / "asked.jsonl").unlink()
+    *commit, propose, write = Added.model_validate_json(done.out).next
+    assert [run(command) for command in commit] == [0, 0]
+    assert [run("eval-core measure arm"), run("eval-gate check")] == [0, 1]
+    assert [run(command) for command in (propose, write, *grade)] == [0] * 6
 
 
 def _core() -> None:

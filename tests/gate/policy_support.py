@@ -45,7 +45,7 @@ def write_policy(
     if require is not None:
         head["require"] = list(require)
         if not set(REQUIRED) <= set(require):
-            why = {"require": "not for this test", **(why or {})}
+            why = {"require": "not for this test"} if why is None else why
     text = _keys(head)
     for name, table in (("reasons", why), ("retired", retired)):
         if table:

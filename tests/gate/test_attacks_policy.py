@@ -90,6 +90,7 @@ def rank(value: int | None) -> Callable[[Any], None]:
         (first_line(lambda line: line.update(clean=True)), "evidence-contradicts"),
         (first_line(lambda line: line.update(fingerprint="0" * 64)), "evidence-contradicts"),
         (first_line(lambda line: line["set"].update(headline="recall@10")), "evidence-contradicts"),
+        (last_line(lambda line: line["set"].update(headline="hti@1")), "evidence-contradicts"),
         # A sound line of something that is no evidence.
         (last_line(lambda line: line["task"].update(limit=20)), "evidence-task-differs"),
         (last_line(lambda line: line["set"].update(headline="recall@10")), "evidence-task-differs"),
@@ -217,6 +218,8 @@ WHY = {"margin": "room for a rewrite"}
         (choosing(left_out=["mrr"]), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"margin": "r"}), ["reason-missing"]),
         (choosing(left_out=["mrr"], reasons={"mrr": "hit@1 says it"}), []),
+        (choosing(require=["head", "clean"], why={}), ["reason-missing"]),
+        (choosing(require=["head", "clean"], why={"require": "another job looks at it"}), []),
         (choosing(budgets={"notes": {"p95_ms": 1e300}}), ["reason-missing"]),
         (choosing(budgets={"notes": {"p95_ms": 299}}), []),
         (choosing(budgets={"notes": {"max_drop": {"recall@10": 100}}}), ["reason-missing"]),
@@ -232,7 +235,8 @@ def test_round2_b2_a_bar_that_was_moved_by_hand_is_refused(
     attack(space)
     done = space.check()
     assert (done.code, done.codes) == (1 if codes else 0, codes)
-    assert all(reason["mend"] for reason in done.verdict["arms"][0]["reasons"])
+    verdict = done.verdict
+    assert all(reason["mend"] for reason in (*verdict["reasons"], *verdict["arms"][0]["reasons"]))
 
 
 def test_round2_b2_another_headline_is_another_bar(space: Space) -> None:

@@ -76,7 +76,8 @@ LEFT_OUT = {"mrr": "hit@1 says it"}
         (choosing(margin=5, reasons={"margin": "a rewrite"}), [], "a rewrite"),
         (choosing(left_out=["mrr"]), ["bar-loosened", "reason-missing"], None),
         (choosing(left_out=["mrr"], reasons=LEFT_OUT), [], "hit@1 says it"),
-        (choosing(require=["head", "clean", "provenance"]), ["bar-loosened"], None),
+        (choosing(require=["head", "clean", "provenance"], why={}), ["bar-loosened"], None),
+        (choosing(require=["head", "every-arm"], why={}), ["bar-loosened", "reason-missing"], None),
         (
             choosing(require=["head", "clean", "provenance"], why={"require": "new arms come first"}),
             [],

@@ -175,14 +175,15 @@ def test_round2_b12_p95_has_a_budget_whether_one_is_written_or_not(
 @pytest.mark.parametrize("line", ['lane = "owner"', 'options.url = "https://search.example"'])
 def test_a_service_and_the_owners_lane_have_no_budget_unless_it_is_written(space: Space, line: str) -> None:
     """M8: what answers over a network is compared by hand; a budget that someone writes holds."""
-    space.policy(require=[])
+    less: dict[str, Any] = {"require": [], "why": {"require": "what is shown is a budget"}}
+    space.policy(**less)
     space.edit(space.root / "eval.toml", '"jsonl"', f'"jsonl"\n{line}')
     if "url" in line:
         options = {"url": "https://search.example"}
         space.forge(space.report, lambda report: report["system"]["parts"]["options"].update(options))
     timed(space, 360.0)
     assert "latency-over-budget" not in space.check().codes
-    space.policy(require=[], budgets={"notes": {"p95_ms": 300}})
+    space.policy(**less, budgets={"notes": {"p95_ms": 300}})
     assert "latency-over-budget" in space.check().codes
 
 

@@ -32,7 +32,8 @@ from promote_support import (
     staged,
 )
 
-from eval_core.contract import as_json, compare_backends
+from eval_core.contract import as_json, compare_backends, read_comparison
+from eval_core.contract.models import Unanswered
 from eval_core.errors import Faults, Misuse
 from eval_core.policy.files import read_policy
 from eval_core.policy.models import Budgets, Floors
@@ -144,7 +145,9 @@ def test_a_reference_without_floors_is_no_reference(stage: Stage) -> None:
 def test_a_measure_that_one_side_lacks_proves_nothing(stage: Stage) -> None:
     """R8: the candidate was measured to rank 5 only, and the rule is about ndcg@10."""
     stage.rules(rule_text("plain", [{"metric": "ndcg@10", "is": "at-least-equal"}]))
-    found = condition_of(stage.answer("short"), "ndcg@10 at least equal")
+    value = stage.answer("short")
+    assert value["reasons"] == []  # other cut-offs are no other task
+    found = condition_of(value, "ndcg@10 at least equal")
     assert not found["proven"]
     assert found["runs"][0]["candidate"] is None and found["runs"][0]["incumbent"] is not None
     assert "without ndcg@10" in found["why"]
@@ -245,6 +248,21 @@ def test_figures_are_compared_unrounded() -> None:
     assert back.verdict == "not-proven"
 
 
+def test_a_difference_in_the_last_bits_is_no_difference() -> None:
+    """A5: 1 / 100,000 is above 1 / 100,001 by 1e-10, as sums of floats are by chance."""
+    new, old = (side({"q": rank}, limit=200_000) for rank in (100_000, 100_001))
+    assert judged(rule({"metric": "mrr", "is": "higher"}), (new, old), (new, old)).verdict == "not-proven"
+    equal = rule({"metric": "mrr", "is": "at-least-equal"})
+    assert judged(equal, (old, new), (old, new)).verdict == "proven"
+
+
+def test_a_measure_beyond_what_was_asked_for_is_not_there() -> None:
+    """R8: five documents say nothing of recall@10."""
+    new, old = side({"q": 1}, limit=5), side({"q": None}, limit=5)
+    found = judged(rule(HIGHER), (new, old), (new, old))
+    assert found.verdict == "not-proven" and found.conditions[1].runs[0].candidate is None
+
+
 @pytest.mark.parametrize(("gained", "noted"), [(4, True), (6, False)])
 def test_round2_n1_a_gain_that_chance_explains_is_noted(gained: int, noted: bool) -> None:
     """N1: of 10 queries 4 gained: the bootstrap's interval lies above 0, and p = 2 / 2^4 / 2 = 0.0625 is asked as well;
@@ -283,6 +301,17 @@ def test_a_run_that_carries_no_floor_carries_no_promotion(
     found = condition_of(value, "recall@10 strictly higher")
     assert not found["proven"] and all(run["candidate"] for run in found["runs"])
     assert code in {reason.code for reason in unsound(arm, stage.space.lines(arm))}
+
+
+def test_a_corpus_that_moves_may_differ_between_runs(stage: Stage) -> None:
+    """K5: as in floors; a pinned one may not."""
+    old, new = stage.space.lines("tuned")
+    for moves, codes in ((True, []), (False, ["evidence-task-differs"])):
+        old, new = (
+            resealed(line, lambda table, m=moves: table["set"].update(moves=m)) for line in (old, new)
+        )
+        other = resealed(old, lambda table: table["task"].update(corpus="0" * 64))
+        assert [reason.code for reason in unsound("tuned", [other, new])] == codes
 
 
 def test_a_run_that_is_cited_twice_is_one_run(stage: Stage) -> None:
@@ -486,6 +515,54 @@ def test_a_comparison_that_was_edited_does_not_load(
     path.write_text(path.read_text().replace('"mean_reciprocal_rank": 1.0', '"mean_reciprocal_rank": 0.5'))
     stage.space.commit("edited")
     assert stage.codes("bm25", *runs, over="random") == ["evidence-malformed"]
+
+
+def _failed(side: Any) -> Any:
+    row = side.results[0]
+    lost = Unanswered.model_construct(id=row.id, outcome="errored")
+    return side.model_copy(update={"results": side.results[1:], "errors": (lost,)})
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (_failed, "evidence-errored"),
+        (lambda s: s.model_copy(update={"implementation": {"version": "x"}}), "evidence-system-differs"),
+        (lambda s: s.model_copy(update={"results": s.results * 2}), "evidence-malformed"),
+    ],
+)
+def test_each_side_of_a_comparison_is_evidence(
+    stage: Stage,
+    compared: Callable[..., tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Any], Any],
+    code: str,
+) -> None:
+    """R5, R8: no failed query, one system in all of them, and each query once."""
+    runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
+
+    def read(path: Path) -> Any:
+        found = read_comparison(path)
+        first, *others = found.backends
+        return (
+            found.model_copy(update={"backends": (change(first), *others)})
+            if path.name == "2.json"
+            else found
+        )
+
+    monkeypatch.setattr("eval_core.contract.read_comparison", read)
+    assert stage.codes("bm25", *runs, over="random") == [code]
+
+
+def test_one_backend_is_not_held_against_itself(
+    stage: Stage, compared: Callable[..., tuple[str, ...]]
+) -> None:
+    """R5: two arms of one backend differ by their options, which a comparison does not have."""
+    runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
+    stage.rules(rule_text("bm25", R5))
+    reasons = stage.answer("tuned", *runs, over="filtered")["reasons"]
+    assert [reason["code"] for reason in reasons] == ["evidence-system-differs"] * 2
+    assert "are both its backend 'bm25'" in reasons[0]["message"]
 
 
 def test_an_arm_with_options_is_not_what_a_comparison_compared(
@@ -864,6 +941,14 @@ def recorded(change: Callable[[Any], object]) -> Callable[[Stage], None]:
     return lambda stage: stage.space.alter(stage.record, change)
 
 
+def unclean(stage: Stage) -> None:
+    """The record cites, as it is, a run of a tree with uncommitted changes."""
+    first, last = stage.space.lines("plain")
+    first = resealed(first, lambda line: line.update(clean=False))
+    stage.space.put_lines([first, last], "plain")
+    stage.space.alter(stage.record, lambda r: r["evidence"]["incumbent"][0].update(line=first.line))
+
+
 def swapped(record: Any) -> None:
     """It cites, as the better arm's, runs that are worse."""
     record["evidence"]["incumbent"] = record["evidence"]["candidate"]
@@ -885,6 +970,7 @@ def swapped(record: Any) -> None:
             "as the record cites it",
         ),
         (recorded(lambda r: r["evidence"]["candidate"][0].update(line="0" * 64)), "as the record cites it"),
+        (unclean, "uncommitted changes"),
         (recorded(swapped), "does not prove: recall@10 strictly higher"),
         (recorded(lambda r: r["evidence"]["incumbent"].pop()), "2 are needed"),
         (recorded(lambda r: r["rule"]["conditions"].pop(1)), "none compares a measure of quality"),
@@ -912,6 +998,11 @@ def test_a_record_that_the_target_lacks_is_held_to_its_rules(promoted: Stage) ->
     assert "not one of the target's" in message
     (message,) = promoted.mixed(Target(rules, (), {"memory": "filtered"}))
     assert "'filtered' is the default there" in message
+    second = promoted.record.with_name("0002-same.json")
+    shutil.copyfile(promoted.record, second)
+    promoted.space.alter(second, lambda r: r.update(number=2, candidate="same", incumbent="tuned"))
+    found = promoted.mixed(Target(rules, (), {"memory": "plain"}))
+    assert not any("the default there" in message for message in found)
 
 
 def test_a_bar_that_is_raised_after_a_promotion_is_not_mixed(promoted: Stage) -> None:

@@ -166,6 +166,7 @@ OURS = {
     "eval_gate.cli",
     "eval_gate.cli.check",
     "eval_gate.render",
+    "eval_gate.render.place",
     "eval_gate.render.table",
     "eval_gate.render.words",
     "eval_gate.verdict",

@@ -15,8 +15,8 @@ from eval_core.errors import Fault, Faults, Misuse
 from eval_core.measuring.loop import measure
 from eval_core.measuring.plan import Plan, prepare
 from eval_core.models import Closed
-from eval_core.sets.limits import Limits
-from eval_core.sets.scan import scan, words
+from eval_core.sets.limits import Limits, NearDuplicate
+from eval_core.sets.scan import look, words
 
 #: Rankers that show how much room a set has, from nothing to the lexical reference.
 RANKERS = ("random", "popularity", "overlap", "bm25")
@@ -68,6 +68,10 @@ class Inspection(Closed):
     extremes: tuple[Extreme, ...]
     samples: tuple[Sample, ...]
     limits: Limits
+    near_duplicates: tuple[NearDuplicate, ...] = Field(
+        default=(),
+        description="Documents that nearly are a judged one and are not judged, the first of them.",
+    )
     headroom: tuple[Ranker, ...] = ()
 
 
@@ -120,6 +124,7 @@ def inspect_set(
         Extreme(what=f"{word} query", words=len(words(query.text)), id=query.id, text=query.text)
         for word, query in (("longest", by_length[-1]), ("shortest", by_length[0]))
     ]
+    limits, near = look(dataset.corpus, asked, dataset.judgements)
     return Inspection(
         name=dataset.name,
         version=dataset.definition.version,
@@ -134,7 +139,8 @@ def inspect_set(
         kinds={} if set(kinds) == {"none"} else dict(sorted(kinds.items())),
         extremes=tuple(extremes),
         samples=_samples(made, samples),
-        limits=made.limits or scan(dataset.corpus, asked, dataset.judgements),
+        limits=limits,
+        near_duplicates=near,
         headroom=_headroom(plans) if headroom else (),
     )
 

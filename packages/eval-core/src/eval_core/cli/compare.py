@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   eval-core compare before.json after.json        two reports
-  eval-core compare baseline:code-bm25 code-bm25  the committed baseline and the newest report of an arm
+  eval-core compare baseline:code-bm25 code-bm25  the baseline in policy/ and the newest report of an arm
   eval-core compare code-bm25 code-dense code-hybrid
                                                   each against the first
   eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
@@ -26,7 +26,7 @@ Examples:
                                                   search backends over the files below a folder
 
 A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
-baseline:NAME for policy/baselines/NAME.json, in the folder of --config.
+baseline:NAME for the last run that the floors of that arm stand on, in the folder of --config.
 
 Queries are joined by id over those scored in both; the others are counted, and are in no figure. A report of another
 task is refused, and what differs is named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
@@ -155,13 +155,14 @@ def _files(
 ) -> int:
     from eval_core.compare import compare as hold
     from eval_core.compare import render
+    from eval_core.compare.sides import side_of
     from eval_core.errors import Refused
     from eval_core.scoring import metrics
 
     wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
-            entries = [_report(name, root) for name in files]
+            entries = [side_of(name, root) for name in files]
         else:
             entries = [_run(name, root, qrels, wanted, ties) for name in files]
         found = hold(entries, wanted)
@@ -196,81 +197,15 @@ def _refusal(error: Refused) -> Comparison:
     return Comparison(refused=Refusal(reason=error.reason, message=error.message, differences=changed))
 
 
-def _find(name: str, root: Path, folder: str, suffix: str) -> Path:
-    """The file that an argument names: itself, or what `measure` wrote for the arm of that name."""
-    import re
-
-    from eval_core.config import OUTPUT
-    from eval_core.errors import Refused
-    from eval_core.models import NAME
-
-    path = Path(name)
-    if path.exists() and not path.is_dir():
-        return path
-    kind, _, arm = name.rpartition(":")
-    named = re.fullmatch(NAME.strip("^$"), arm) and not arm.endswith((".json", suffix))
-    what = "is a folder, and no file" if path.is_dir() else "no such file"
-    if not named or kind not in ("", "baseline") or (kind and suffix != ".json"):
-        raise Refused(f"{name}: {what}", reason="report-missing")
-    found = (root / "policy" / "baselines" if kind else root / OUTPUT / folder) / f"{arm}{suffix}"
-    if not found.exists():
-        raise Refused(
-            f"{name}: {what}, and there is no {found}, where that of an arm of the name would lie",
-            reason="report-missing",
-            remedy=f"Make it:  eval-gate baseline {arm} --write"
-            if kind
-            else f"Make it:  eval-core measure {arm}",
-        )
-    return found
-
-
-def _report(name: str, root: Path) -> Entry:
-    from eval_core.compare.models import of_report
-    from eval_core.errors import Misuse, Refused
-    from eval_core.reports.report import read_report
-
-    path = _find(name, root, "reports", ".json")
-    try:
-        return of_report(str(path), read_report(path))
-    except Refused as error:
-        if error.reason == "report-malformed" and _is_run(path):
-            raise Misuse(
-                f"{path}: is a run, and not a report; say --qrels FILE, the judgements to score it against",
-                reason="run-without-qrels",
-            ) from error
-        raise
-
-
-def _is_run(path: Path) -> bool:
-    """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
-    line, value = _first_line(path)
-    six = len(line.split()) == 6 and not line.startswith(b"{")
-    return six or value.get("schema") == "run-v1" or "ids" in value
-
-
-def _first_line(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """The first line of a file that may be gzip, and the table that it is in JSON; an empty one where it is none."""
-    import json
-
-    from eval_core.scoring.readers.source import opened
-
-    with opened(path, "run") as source:
-        line = source.first_line()
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        value = None
-    return line, value if isinstance(value, dict) else {}
-
-
 def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
+    from eval_core.compare.sides import file_of, first_line
     from eval_core.errors import Misuse
     from eval_core.measuring.run import SCHEMA
     from eval_core.scoring.score import score_files
 
-    path = _find(name, root, "runs", ".jsonl")
-    line, header = _first_line(path)
+    path = file_of(name, root, "runs", ".jsonl")
+    line, header = first_line(path)
     if line == b"{" or header.get("schema") == "report-v1":
         raise Misuse(
             f"{path}: is a report, and --qrels goes with runs; leave it out", reason="report-with-qrels"

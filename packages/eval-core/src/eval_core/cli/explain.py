@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from eval_core.compare.models import Entry
     from eval_core.explain.models import ExplainedQuery, Explanation, Hidden, JudgedDocument, Shown
     from eval_core.reports.report import Report
 
 _EPILOG = """\b
 Examples:
   eval-core explain memory-bm25 q031            one query of the arm's newest report
-  eval-core explain memory-bm25 --lost          what the committed baseline scores better
+  eval-core explain memory-bm25 --lost          what the baseline in policy/ scores better
   eval-core explain memory-bm25 --lost --against old.json
                                                 what another report scores better
   eval-core explain memory-bm25 --missed        what is not within the cut-off
@@ -47,9 +48,8 @@ _PLACES: Mapping[str, str] = {
 @click.option("--missed", is_flag=True, help="The queries that are missed now, worst first.")
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
-    metavar="BASELINE",
-    help="A report to compare with; policy/baselines/ARM.json for --lost.",
+    metavar="REPORT",
+    help="What to compare with: a path, an arm's name or baseline:ARM.  [default: the arm's baseline]",
 )
 @click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
 @click.option(
@@ -63,7 +63,7 @@ def explain(
     queries: tuple[str, ...],
     lost: bool,
     missed: bool,
-    against: Path | None,
+    against: str | None,
     config: Path,
     form: str,
     full: bool,
@@ -122,26 +122,10 @@ def _find(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None
     )
 
 
-def _baseline(report: Report, against: Path | None, root: Path) -> tuple[Path, Report]:
-    from eval_core.errors import Misuse, Refused
-    from eval_core.models import NAME
-    from eval_core.reports.report import read_report
+def _baseline(report: Report, against: str | None, root: Path) -> Entry:
+    from eval_core.compare.sides import baseline_of, side_of
 
-    if against is not None:
-        return against, read_report(against)
-    if not re.fullmatch(NAME, report.arm):
-        raise Misuse(f"arm {report.arm!r} has no baseline; say --against FILE", reason="arm-unknown")
-    path = root / "policy" / "baselines" / f"{report.arm}.json"
-    try:
-        return path, read_report(path, report.arm)
-    except Refused as error:
-        if path.exists():
-            raise
-        raise Refused(
-            f"{path}: no such baseline",
-            reason="report-missing",
-            remedy="Say --against FILE for another report to compare with, or make one: eval-gate baseline",
-        ) from error
+    return side_of(against, root) if against is not None else baseline_of(report.arm, root)
 
 
 # --------------------------------------------------------------------------------------------- in words

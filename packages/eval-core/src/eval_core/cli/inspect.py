@@ -147,7 +147,12 @@ def _text(found: Inspection) -> str:
         f"all, {limits.overlap.none:.0%} none",
         f" leaks: {count(limits.leaks, 'query', 'queries')} word for word in a document"
         + (f" ({', '.join(limits.leaked[:5])})" if limits.leaked else ""),
-        f" near-duplicates: {count(limits.near_duplicates, 'judged document')} with an unjudged one",
+        f" near-duplicates: {count(limits.near_duplicates, 'judged document')} with an unjudged one"
+        + (
+            f" ({', '.join(clip(p.unjudged, 40) for p in found.near_duplicates[:3])})"
+            if found.near_duplicates
+            else ""
+        ),
     ]
     if found.headroom:
         rows = [("ranker", "n", "rank 1", "recall", "mrr", "ndcg")]

@@ -281,5 +281,5 @@ def _next(workspace: Workspace, reports: list[Report]) -> str:
         return "Next: eval-gate check          grade them against policy/"
     history = workspace.output("history")
     if any(len(list((history / report.arm).glob("*.json"))) < 2 for report in reports):
-        return "Next: measure once more, in another run; then eval-gate floor (one run is no floor)"
-    return "Next: eval-gate floor          propose floors from the runs in .eval/history"
+        return "Next: eval-gate floor --measure   measure twice and propose the bar (one run is no floor)"
+    return "Next: eval-gate floor          propose the bar from the runs in .eval/history"

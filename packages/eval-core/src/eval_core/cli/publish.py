@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  eval-core publish                          render README.md and docs/ from policy/baselines
+  eval-core publish                          render README.md and docs/ from policy/
   eval-core publish --check                  change nothing; exit 1 where a page says another number
-  eval-core publish README.md --reports .eval/reports
-                                             the numbers of the last measurement
   eval-core publish --check --from ../classifier/evals/metrics.json docs/claims.md
                                              what a page says of another repository's numbers
 
@@ -39,11 +37,11 @@ that cannot be read; 3 a page cannot be written.
 @click.argument("pages", nargs=-1, type=click.Path(path_type=Path), metavar="[PAGE]...")
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 where a page says another number.")
 @click.option(
-    "--reports",
+    "--policy",
     type=click.Path(path_type=Path),
-    default=Path("policy/baselines"),
+    default=Path("policy"),
     show_default=True,
-    help="The folder of reports and their provenance.",
+    help="The folder of floors and evidence: the last run that an arm's floors stand on is quoted.",
 )
 @click.option(
     "--from",
@@ -60,7 +58,7 @@ that cannot be read; 3 a page cannot be written.
 def publish(
     pages: tuple[Path, ...],
     check: bool,
-    reports: Path,
+    policy: Path,
     other: Path | None,
     waivers: Path,
     config: Path,
@@ -76,7 +74,7 @@ def publish(
     done = put(
         pages or usual(),
         check=check,
-        reports=reports,
+        policy=policy,
         config=config,
         waivers=read(waivers),
         other=other,

@@ -107,9 +107,8 @@ def _text(found: Added, workspace: Workspace | None) -> str:
         return "\n".join(lines)
     at = "" if workspace is None or workspace.root == Path() else f" in {workspace.root}"
     lines += [
-        "The set asks more than its floors and baselines were made for, and the gate refuses them until they",
-        f"are made anew{at}: measure twice, since one run is no floor; read the floors that are proposed;",
-        "then write them, and the baselines, in a commit of their own.",
+        f"The set asks more than its floors stand on, and the gate refuses it until the bar is moved{at}:",
+        "commit the set, measure it twice and read what is proposed, then write it, in a commit of its own.",
         *(f"  {command}" for command in found.next),
     ]
     return "\n".join(lines)

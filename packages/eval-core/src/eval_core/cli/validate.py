@@ -17,15 +17,16 @@ Examples:
   eval-core validate datasets/memory               a set: definition, corpus, queries, judgements
   eval-core validate eval.toml                     a configuration
   eval-core validate .eval/reports/*.json          reports, recomputed from their rows, and their provenance
+  eval-core validate policy/evidence/*.jsonl       evidence, recomputed line by line
 
-Exit codes: 0 sound, 1 a report that does not hold, 2 a set or configuration with faults.
+Exit codes: 0 sound, 1 a report or evidence that does not hold, 2 a set or configuration with faults.
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 def validate(paths: tuple[Path, ...]) -> int:
-    """Check sets, reports and eval.toml, and say everything that is wrong, with file and line."""
+    """Check sets, reports, evidence and eval.toml, and say everything that is wrong, with file and line."""
     from eval_core.console import count, utf8
     from eval_core.errors import EvalError
 
@@ -75,6 +76,8 @@ def _check(path: Path) -> str:
         return _configuration(path)
     if path.name.endswith(_SIDECAR):
         return _of_sidecar(path)
+    if path.suffix == ".jsonl" and path.parent.name == EVIDENCE:
+        return _evidence(path)
     if path.suffix == ".jsonl":
         raise Misuse(
             f"{path}: is a part of a set, which is validated by its folder",
@@ -84,8 +87,18 @@ def _check(path: Path) -> str:
     return _report(path)
 
 
-#: How the name of a report's provenance ends; told here, so that a set is validated without what reads reports.
-_SIDECAR = ".intoto.jsonl"
+#: How the name of a report's provenance ends, and where evidence lies; said here, so that a set is validated without
+#: what reads reports.
+_SIDECAR, EVIDENCE = ".intoto.jsonl", "evidence"
+
+
+def _evidence(path: Path) -> str:
+    """Check each line of an evidence file: digests, counts, ranks."""
+    from eval_core.console import count
+    from eval_core.policy.evidence import read_evidence
+
+    lines = read_evidence(path)
+    return f"{count(len(lines), 'run')} of arm {path.stem}, each recomputed from its entries"
 
 
 def _report(path: Path) -> str:
@@ -106,7 +119,7 @@ def _report(path: Path) -> str:
         for finding in provenance.check(report, raw, beside):
             raise Refused(finding.message, reason=finding.code, remedy=f"eval-core measure {report.arm}")
         return told
-    return told if _is_copy(path) else f"{told}; no provenance beside it"
+    return f"{told}; no provenance beside it"
 
 
 def _of_sidecar(path: Path) -> str:
@@ -117,12 +130,6 @@ def _of_sidecar(path: Path) -> str:
     if not report.exists():
         raise Refused(f"{path}: is the provenance of {report}, which is not there", reason="report-missing")
     return f"provenance of {report.name}: {_report(report)}"
-
-
-def _is_copy(path: Path) -> bool:
-    """Whether it is a report that the policy keeps as evidence or baseline: its digest stands in floors.toml."""
-    above = [folder.name for folder in path.resolve().parents[:3]]
-    return above[1:3] == ["evidence", "policy"] or above[:2] == ["baselines", "policy"]
 
 
 def _check_intervals(path: Path, report: Report) -> None:

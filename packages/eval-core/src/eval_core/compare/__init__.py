@@ -401,11 +401,12 @@ def _notes(before: Entry, after: Entry) -> list[str]:
     notes += [
         f"{word} {note}" for word, side in (("before", before), ("after", after)) for note in side.notes
     ]
-    if before.environment is not None and after.environment is not None:
-        for what, name in (("environment class", "class_"), ("version of eval-core", "version")):
-            ours, theirs = getattr(before.environment, name), getattr(after.environment, name)
-            if ours != theirs:
-                notes.append(f"another {what}: {ours} before, {theirs} after")
+    for what, ours, theirs in (
+        ("environment class", before.class_, after.class_),
+        ("version of eval-core", before.tool, after.tool),
+    ):
+        if None not in (ours, theirs) and ours != theirs:
+            notes.append(f"another {what}: {ours} before, {theirs} after")
     for what, ours, theirs in (
         ("name", before.set, after.set),
         ("version", before.version, after.version),
@@ -417,7 +418,7 @@ def _notes(before: Entry, after: Entry) -> list[str]:
         common = len(before.queries.keys() & after.queries.keys())
         texts = (
             "with equal texts and judgements"
-            if before.kind == "report"
+            if "run" not in (before.kind, after.kind)
             else "by their ids: runs hold no texts"
         )
         notes.append(

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from eval_core.console import clip
 from eval_core.errors import Misuse, Refused
 from eval_core.models import Closed
-from eval_core.reports.keys import Difference, Key, differences
+from eval_core.policy.evidence import Line
+from eval_core.reports.keys import Difference, Key, differences, query_digest
 from eval_core.reports.models import Environment, cutoffs_of
 from eval_core.reports.report import Report
 
@@ -32,11 +33,11 @@ Finding = Literal["same", "lower", "higher", "unclear", "unresolvable", "none"]
 
 
 class Side(Closed):
-    """One report, or one run scored against the judgements."""
+    """One report, one line of evidence, or one run scored against the judgements."""
 
     label: str = Field(description="The arm's name, or the path where two have one name.")
     path: str
-    kind: Literal["report", "run"]
+    kind: Literal["report", "evidence", "run"]
     arm: str
     set: str = ""
     run_id: str | None = None
@@ -170,13 +171,23 @@ class Comparison(Closed):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query on one side. `judged` holds (document, grade, rank), the rank None where it was not retrieved."""
+    """One query on one side.
+
+    `judged` holds (document, grade, rank), the rank None where it was not retrieved. `digest` is of text and meaning,
+    where the side holds that in place of the text.
+    """
 
     outcome: Outcome
     judged: tuple[tuple[str, int, int | None], ...] = ()
     retrieved: int = 0
     text: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What tells this query from one of another text or meaning."""
+        return self.digest or query_digest(self.text, self.meta)
 
     @property
     def grades(self) -> dict[str, int]:
@@ -186,14 +197,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A report, or a run scored against judgements, as comparing sees it.
+    """A report, a line of evidence, or a run scored against judgements, as comparing sees it.
 
     `limit` is the deepest rank that was asked for and `shown` the deepest whose ids are known; None: no such bound.
-    `task` and `system` are None where a file does not say them.
+    `class_` and `tool` are the class of environment and the version of eval-core. `task` and `system` are None where a
+    file does not say them.
     """
 
     path: str
-    kind: Literal["report", "run"]
+    kind: Literal["report", "evidence", "run"]
     arm: str
     queries: Mapping[str, Asked]
     set: str = ""
@@ -206,22 +218,14 @@ class Entry:
     cutoffs: tuple[int, ...] = ()
     headline: str | None = None
     documents: int | None = None
-    environment: Environment | None = None
+    class_: str | None = None
+    tool: str | None = None
     statements: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def of_report(path: str, report: Report) -> Entry:
     """A report as an entry."""
-    notes = []
-    if report.environment.dirty:
-        notes.append("was measured from a work tree with uncommitted changes")
-    if report.index == "cached":
-        notes.append("was measured on an index taken from a cache")
-    if report.health.unstable:
-        notes.append(
-            f"is non-deterministic: queries that a repetition ranked otherwise: {report.health.unstable}"
-        )
     limit = report.task.parts["limit"]
     return Entry(
         path=path,
@@ -247,10 +251,55 @@ def of_report(path: str, report: Report) -> Entry:
         cutoffs=report.cutoffs,
         headline=report.dataset.headline,
         documents=report.dataset.documents,
-        environment=report.environment,
+        class_=report.environment.class_,
+        tool=report.environment.version,
         statements=report.statements,
-        notes=tuple(notes),
+        notes=_notes(report.environment.dirty is True, report.index, report.health.unstable),
     )
+
+
+def of_line(path: str, arm: str, line: Line) -> Entry:
+    """A line of evidence as an entry. It holds no texts: another side's are shown, or ids alone."""
+    limit = line.task["limit"]
+    deepest = line.cutoffs[-1]
+    return Entry(
+        path=path,
+        kind="evidence",
+        arm=arm,
+        set=line.set.name if line.set else "",
+        version=line.set.version if line.set else "",
+        run_id=line.run_id,
+        task=Key.of(line.task),
+        system=Key.of(line.system),
+        queries={
+            entry.id: Asked(
+                entry.outcome,
+                entry.judged,
+                0 if entry.outcome != "scored" else deepest if entry.retrieved is None else entry.retrieved,
+                meta={"category": entry.category} if entry.category else {},
+                digest=entry.query,
+            )
+            for entry in line.entries
+        },
+        limit=limit if isinstance(limit, int) else None,
+        shown=deepest,
+        cutoffs=line.cutoffs,
+        headline=line.headline,
+        documents=line.documents,
+        class_=line.class_,
+        tool=line.version,
+        statements=line.statements,
+        notes=_notes(line.commit is not None and not line.clean, line.index, line.health.unstable),
+    )
+
+
+def _notes(dirty: bool, index: str, unstable: int) -> tuple[str, ...]:
+    notes = ["was measured from a work tree with uncommitted changes"] if dirty else []
+    if index == "cached":
+        notes.append("was measured on an index taken from a cache")
+    if unstable:
+        notes.append(f"is non-deterministic: queries that a repetition ranked otherwise: {unstable}")
+    return tuple(notes)
 
 
 def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mapping[str, str]) -> Entry:
@@ -297,7 +346,8 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
         queries=queries,
         limit=limit if isinstance(limit, int) else None,
         cutoffs=cutoffs,
-        environment=environment,
+        class_=environment.class_ if environment else None,
+        tool=environment.version if environment else None,
         notes=(
             *(
                 ["was measured from a work tree with uncommitted changes"]
@@ -366,7 +416,7 @@ def task_changes(before: Entry, after: Entry) -> tuple[Changed, ...]:
         return ()
     found = differences(before.task.parts, after.task.parts)
     names = {difference.part for difference in found}
-    rows = before.kind == after.kind == "report"
+    rows = "run" not in (before.kind, after.kind)
     changed = []
     for part in found:
         if part.part == "cutoffs":
@@ -411,6 +461,10 @@ def _of_rows(part: str, before: Entry, after: Entry) -> str:
     words = []
     for name in sorted(before.queries.keys() & after.queries.keys()):
         ours, theirs = before.queries[name], after.queries[name]
+        if part == "queries" and (ours.digest or theirs.digest):
+            if ours.meaning != theirs.meaning:
+                words.append(f"{name} (text or meaning)")
+            continue
         old: Mapping[str, Any] = ours.grades if part == "judgements" else {"text": ours.text, **ours.meta}
         new: Mapping[str, Any] = (
             theirs.grades if part == "judgements" else {"text": theirs.text, **theirs.meta}

@@ -4,8 +4,6 @@ Who may find what is asked of the same functions as in measuring (`Plan.filter_f
 is not the one that was measured, by its digest, is never quoted: then the report alone is explained, with a note.
 """
 
-# long because: which queries were lost and why each was, until the choice of queries has a file of its own
-
 from __future__ import annotations
 
 import dataclasses
@@ -19,10 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval_core.backend import Document
-from eval_core.compare import usual
-from eval_core.compare.models import of_report
+from eval_core.compare.models import Asked, Entry, of_report
 from eval_core.config import OUTPUT, Workspace
-from eval_core.errors import CouldNot, Misuse, Refused, did_you_mean
+from eval_core.errors import CouldNot, Misuse, did_you_mean
+from eval_core.explain.choose import cut_of, headline_of, limit_of, lost, mean, missed, value_of
 from eval_core.explain.models import (
     STATUS_OF,
     ExplainedQuery,
@@ -38,7 +36,6 @@ from eval_core.measuring.plan import SCANNED_BYTES, Plan
 from eval_core.measuring.run import SCORED, read_run
 from eval_core.models import NAME
 from eval_core.reconstruct.place import corpus_of
-from eval_core.reports.check import TOLERANCE
 from eval_core.reports.keys import differences, nested_differences
 from eval_core.reports.models import Judged, ReportRow
 from eval_core.reports.report import Report
@@ -54,66 +51,6 @@ FEW, OWN = 3, 5
 
 #: Characters of a text that is not shown whole; those before a shared word that lies further in than FAR.
 EXCERPT, BEFORE, FAR = 400, 60, 120
-
-
-def headline_of(reports: Sequence[tuple[Path, Report]], notes: list[str]) -> metrics.Measure:
-    """The measure that a comparison of these reports leads with: the set's headline or, with a note, what replaces it.
-
-    Raises:
-        Refused: it is no measure, so the report was not written by measuring.
-    """
-    try:
-        return usual([of_report(str(path), report) for path, report in reports], notes)[0]
-    except Misuse as error:
-        raise Refused(f"{reports[0][0]}: dataset.headline: {error}", reason="report-malformed") from error
-
-
-def limit_of(report: Report) -> int:
-    """How many documents were asked for."""
-    limit = report.task.parts["limit"]
-    return limit if isinstance(limit, int) else report.cutoffs[-1]
-
-
-def cut_of(report: Report, headline: metrics.Measure) -> int:
-    """The rank down to which the headline measure looks; the largest cut-off where it has none of its own."""
-    return min(headline.cutoff or report.cutoffs[-1], limit_of(report))
-
-
-def value_of(row: ReportRow, headline: metrics.Measure) -> float | None:
-    """What a row scores, or None where it is not scored."""
-    if row.outcome != SCORED:
-        return None
-    name = str(headline)
-    if name in row.metrics:
-        return row.metrics[name]
-    return metrics.score([(j.grade, j.rank) for j in row.judged], [name], len(row.ids))[name]
-
-
-def lost(report: Report, baseline: Report, headline: metrics.Measure) -> list[str]:
-    """Queries that scored better in the baseline, the largest loss first; then those that are not scored any more."""
-    before = {row.id: value_of(row, headline) for row in baseline.rows}
-    falls: list[tuple[float, str]] = []
-    gone: list[str] = []
-    for row in report.rows:
-        then, now = before.get(row.id), value_of(row, headline)
-        if then is not None and now is None:
-            gone.append(row.id)
-        elif then is not None and now is not None and then - now > TOLERANCE:
-            falls.append((now - then, row.id))
-    return [name for _, name in sorted(falls)] + gone
-
-
-def missed(report: Report, headline: metrics.Measure) -> list[str]:
-    """Scored queries without all relevant documents within the cut-off (hit, mrr: without one), the lowest first."""
-    cut = cut_of(report, headline)
-    enough = any if headline.family in ("hit", "mrr") else all
-    found: list[tuple[float, str]] = []
-    for row in report.rows:
-        value = value_of(row, headline)
-        within = [j.rank is not None and j.rank <= cut for j in row.judged if j.grade > 0]
-        if value is not None and not enough(within):
-            found.append((value, row.id))
-    return [name for _, name in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +77,7 @@ def _rankings(
         else:
             if header.get("run_id") == report.run_id:
                 records = {line["id"]: line for line in lines if isinstance(line.get("id"), str)}
-    limit, depth = limit_of(report), report.cutoffs[-1]
+    limit, depth = limit_of(report.task.parts), report.cutoffs[-1]
 
     def ranking(row: ReportRow) -> _Ranking:
         record = records.get(row.id, {})
@@ -235,7 +172,7 @@ def _corpus(
         root=workspace.root,
         dataset=dataset,
         queries=(),
-        limit=limit_of(report),
+        limit=limit_of(report.task.parts),
         cutoffs=report.cutoffs,
         recipe=str(report.task.parts.get("recipe")),
     )
@@ -297,7 +234,7 @@ def explain(
     queries: Sequence[str] = (),
     want_lost: bool = False,
     want_missed: bool = False,
-    baseline: tuple[Path, Report] | None = None,
+    baseline: Entry | None = None,
     workspace: Workspace | None = None,
     full: bool = False,
 ) -> Explanation:
@@ -309,22 +246,22 @@ def explain(
         queries: ids of the report's queries; they come first.
         want_lost: add the queries that the baseline, which must be given, scores better.
         want_missed: add the queries whose relevant documents are not within the cut-off.
-        baseline: a path and the report there, to compare with.
+        baseline: a report or a line of evidence, to compare with.
         workspace: where the arm, its corpus and its run are looked for.
         full: give whole texts, not excerpts.
 
     Raises:
         Misuse: a query that the report does not have.
-        Refused: the report's headline is no measure.
     """
     by_id = {row.id: row for row in report.rows}
     if strange := [name for name in dict.fromkeys(queries) if name not in by_id]:
         told = [f"{path}: no query {name!r}{did_you_mean(name, by_id)}" for name in strange]
         raise Misuse("\n".join(told), reason="query-unknown")
     notes: list[str] = []
-    headline = headline_of([(path, report), *([baseline] if baseline else [])], notes)
-    fell = lost(report, baseline[1], headline) if want_lost and baseline else None
-    short = missed(report, headline) if want_missed else None
+    side = of_report(str(path), report)
+    headline = headline_of([side, *([baseline] if baseline else [])], notes)
+    fell = lost(side, baseline, headline) if want_lost and baseline else None
+    short = missed(side, headline) if want_missed else None
     rows = [by_id[name] for name in dict.fromkeys([*queries, *(fell or ()), *(short or ())])]
     silent = [row.id for row in report.rows if row.outcome in ("errored", "unscored")]
     if silent and want_missed:
@@ -334,12 +271,14 @@ def explain(
     for row in rows:
         wanted.update(_others(row, ranking(row).ids)[:FEW])
     corpus = _corpus(report, workspace, wanted, notes)
-    before = {row.id: row for row in baseline[1].rows} if baseline else {}
-    notes += _changed(report, baseline[1], by_id) if baseline else []
-    cut = cut_of(report, headline)
+    before = baseline.queries if baseline else {}
+    notes += _changed(report, baseline, by_id) if baseline else []
+    cut = cut_of(side, headline)
     holding = _holding(corpus, rows)
     explained = [
-        _explained(row, ranking(row), cut, headline, corpus, holding, before.get(row.id), full)
+        _explained(
+            row, side.queries[row.id], ranking(row), cut, headline, corpus, holding, before.get(row.id), full
+        )
         for row in rows
     ]
     return Explanation(
@@ -348,12 +287,12 @@ def explain(
         run_id=report.run_id,
         headline=str(headline),
         cutoff=cut,
-        limit=limit_of(report),
+        limit=limit_of(report.task.parts),
         n=report.n,
-        mean=_mean(report, headline),
+        mean=mean(side, headline),
         corpus=corpus.state,
-        baseline=str(baseline[0]) if baseline else None,
-        baseline_mean=_mean(baseline[1], headline) if baseline else None,
+        baseline=baseline.path if baseline else None,
+        baseline_mean=mean(baseline, headline) if baseline else None,
         own_by=None if corpus.plan is None else "rarest" if corpus.small else "most-frequent",
         lost=tuple(fell) if fell is not None else None,
         missed=tuple(short) if short is not None else None,
@@ -362,24 +301,21 @@ def explain(
     )
 
 
-def _mean(report: Report, headline: metrics.Measure) -> float:
-    return metrics.mean([value for row in report.rows if (value := value_of(row, headline)) is not None])
-
-
 def _others(row: ReportRow, ids: Sequence[str]) -> list[str]:
     """The documents of a ranking that are not judged relevant, in its order."""
     relevant = {judged.id for judged in row.judged if judged.grade > 0}
     return [name for name in ids if name not in relevant]
 
 
-def _changed(report: Report, baseline: Report, rows: Mapping[str, ReportRow]) -> list[str]:
+def _changed(report: Report, baseline: Entry, rows: Mapping[str, ReportRow]) -> list[str]:
     """What, between a baseline and a report, is not the ranking alone."""
     notes = []
-    if parts := [d.part for d in differences(report.task.parts, baseline.task.parts)]:
+    task, system = (key.parts if key else {} for key in (baseline.task, baseline.system))
+    if parts := [d.part for d in differences(report.task.parts, task)]:
         notes.append(f"the baseline was asked something else: {', '.join(parts)} differ")
-    for d in nested_differences(baseline.system.parts, report.system.parts):
+    for d in nested_differences(system, report.system.parts):
         notes.append(f"system changed since the baseline: {d.part} {_json(d.ours)} → {_json(d.theirs)}")
-    if gone := [row.id for row in baseline.rows if row.id not in rows]:
+    if gone := [name for name in baseline.queries if name not in rows]:
         named = ", ".join(repr(name) for name in gone[:FEW]) + (", …" if len(gone) > FEW else "")
         notes.append(f"{len(gone)} of the baseline's queries are not in the report: {named}")
     return notes
@@ -391,17 +327,18 @@ def _json(value: object) -> str:
 
 def _explained(
     row: ReportRow,
+    now: Asked,
     ranking: _Ranking,
     cut: int,
     headline: metrics.Measure,
     corpus: _Corpus,
     holding: Mapping[str, int],
-    before: ReportRow | None,
+    before: Asked | None,
     full: bool,
 ) -> ExplainedQuery:
     asked = tuple(dict.fromkeys(words(row.text)))
     places = {name: place for place, name in enumerate(ranking.ids)}
-    then = {judged.id: judged.rank for judged in before.judged} if before else {}
+    then = {document: rank for document, _, rank in before.judged} if before else {}
     others = _others(row, ranking.ids)
 
     def shown(name: str, rank: int | None) -> dict[str, Any]:
@@ -442,7 +379,7 @@ def _explained(
                 own=_own(corpus.documents.get(judged.id), asked, holding) if judged.grade > 0 else (),
             )
         )
-    value = value_of(row, headline)
+    value = value_of(now, headline)
     # Those in question that were outranked; one that is hidden or absent would not be found were it alone.
     low = [document for document in astray(tuple(documents), value) if document.outranked_by]
     over = max((above(document.rank) for document in low), key=len, default=[])

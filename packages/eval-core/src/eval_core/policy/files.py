@@ -89,6 +89,27 @@ def read_policy(folder: Path, floors: Path | None = None, plain: Collection[str]
     return Policy(path.parent, read, read_budgets(folder / BUDGETS, read), plain)
 
 
+def read_baseline(folder: Path, arm: str) -> Line:
+    """The last run that an arm's floors stand on.
+
+    Raises:
+        Misuse: there are no floors, or none of the arm.
+        Faults: unknown keys, measures or arms.
+        Refused: its evidence is missing or malformed, contradicts itself, or lacks the run.
+    """
+    policy = read_policy(folder)
+    arms = policy.floors.arms
+    if arm not in arms:
+        raise Misuse(
+            "arm-without-floors",
+            f"the arm has no floors, and so no baseline{did_you_mean(arm, arms)}",
+            file=folder / FLOORS,
+            subject=arm,
+            mend=f"Measure it twice and set its bar:  eval-gate floor {arm} --measure --write",
+        )
+    return policy.arm(arm).baseline
+
+
 def read_floors(path: Path) -> Floors:
     """Read floors.toml.
 

@@ -1,14 +1,13 @@
-"""Publishing: the numbers of reports put into the marked places of pages, or held against what stands there.
+"""Publishing: the numbers of evidence put into the marked places of pages, or held against what stands there.
 
-Every number comes from a report that loads, so that all of it was recomputed, with a provenance that fits the report
-and the present `eval.toml` (SYSTEMS S4): this is the second reader of the fingerprint, beside the gate. Values of
-another repository's file are asserted in the same way (S6).
+Every number is derived from the last run that an arm's floors stand on, and what produced that run must be what
+`eval.toml` says now (SYSTEMS S4): this is the second reader of the fingerprint, beside the gate. Values of another
+repository's file are asserted in the same way (S6).
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,41 +18,42 @@ from typing import Any
 from eval_core.console import utf8
 from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import atomic, refuse_special
+from eval_core.policy.evidence import Line, path_of
+from eval_core.policy.files import Policy, read_policy
 from eval_core.publish import figures, marks
 from eval_core.publish.marks import DEFAULT_FORM, Asserted, Number, Page, Table
 from eval_core.publish.models import Mark, Publication, Refusal, State, Waived
-from eval_core.reports import provenance
-from eval_core.reports.models import Slice
 from eval_core.reports.provenance import Finding
-from eval_core.reports.provenance.configuration import Configured, configuration
-from eval_core.reports.report import Report, parse_report
+from eval_core.reports.provenance.configuration import Configured, Run, configuration
 from eval_core.reports.waivers import Waiver, Waivers
+from eval_core.scoring import metrics
 
 CONSEQUENCE = "no page was changed"
 
-#: Names of timing. A committed report holds none, and what is compared by hand is published by hand.
+#: Names of timing. Evidence holds none, and what is compared by hand is published by hand.
 _TIMING = re.compile(r"(p[0-9]+|max|mean|latency|ingest)(_ms|_s)?")
 
 
 @dataclass(slots=True)
 class _Source:
-    """An arm's report, if it may be quoted, and what was found of its provenance."""
+    """An arm's baseline, if it may be quoted, and what was found of its provenance."""
 
-    report: Report | None = None
+    line: Line | None = None
     refusals: list[Refusal] = field(default_factory=list)
     waived: list[tuple[Waiver, list[str]]] = field(default_factory=list)
     divergent: list[str | None] = field(default_factory=list)
 
 
 class _Sources:
-    """Where values come from: reports by arm, each read once, and the file of `--from`."""
+    """Where values come from: baselines by arm, each read once, and the file of `--from`."""
 
     def __init__(
-        self, reports: Path, config: Path, other: Path | None, waivers: Waivers, today: date | None
+        self, folder: Path, config: Path, other: Path | None, waivers: Waivers, today: date | None
     ) -> None:
-        self.reports, self.other, self.waivers, self.today = reports, other, waivers, today
+        self.folder, self.other, self.waivers, self.today = folder, other, waivers, today
         self.config = config
         self._configured: Configured | None = None
+        self._policy: Policy | None = None
         self.arms: dict[str, _Source] = {}
         self._table: Any = None
         self._table_read = False
@@ -64,6 +64,13 @@ class _Sources:
         if self._configured is None:
             self._configured = configuration(self.config)
         return self._configured
+
+    @property
+    def policy(self) -> Policy:
+        """Floors and evidence, read when the first number asks for them."""
+        if self._policy is None:
+            self._policy = read_policy(self.folder)
+        return self._policy
 
     def table(self) -> Any:
         """The values of `--from`."""
@@ -76,39 +83,36 @@ class _Sources:
         """The source of an arm.
 
         Raises:
-            Misuse: neither eval.toml nor the folder of reports knows the arm.
+            Misuse: neither eval.toml nor the floors know the arm.
         """
         if name not in self.arms:
             self.arms[name] = self._arm(name)
         return self.arms[name]
 
     def _arm(self, name: str) -> _Source:
-        path = self.reports / f"{name}.json"
-        if not os.path.exists(path) and name not in self.configured.arms:
-            there = {file.stem for file in self.reports.glob("*.json")}
-            known = sorted({*self.configured.arms, *there})
+        if name not in self.policy.floors.arms and name not in self.configured.arms:
+            known = sorted({*self.configured.arms, *self.policy.floors.arms})
             raise Misuse(
+                "arm-unknown",
                 f"no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
-                reason="arm-unknown",
             )
         source = _Source()
         try:
-            report, raw = _report(path, name)
+            line = self._baseline(name)
         except Refused as error:
-            source.refusals.append(
-                Refusal(code=error.reason, message=utf8(error.message), remedy=error.remedy)
-            )
+            source.refusals.append(Refusal(code=error.code, message=utf8(error.message), remedy=error.mend))
             return source
-        if not report.health.ok:
-            health = report.health
+        health = line.health
+        if not health.ok:
             counts = f"{health.scored} rows scored, {health.errored} errored, {health.unscored} unscored"
-            message = f"{path}: {counts}; such a run is no finding, and is quoted nowhere"
+            message = (
+                f"{path_of(self.folder, name)}: {counts}; such a run is no finding, and is quoted nowhere"
+            )
             refusal = Refusal(code="rows-errored", message=utf8(message), remedy="Measure again.")
             source.refusals.append(refusal)
-        findings = [
-            *provenance.check(report, raw, provenance.sidecar(path)),
-            *self.configured.against(report),
-        ]
+        metas = [{"category": entry.category} for entry in line.entries if entry.category]
+        about = line.set.name if line.set else ""
+        findings = self.configured.against(Run(name, about, line.task, line.system, line.fingerprint, metas))
         source.divergent = [finding.fingerprint for finding in findings]
         kept, used = self.waivers.settle(name, findings, self.today)
         source.refusals += [_refused(name, finding) for finding in kept]
@@ -116,15 +120,22 @@ class _Sources:
             (waiver, [utf8(f.message) for f in findings if f.fingerprint == waiver.fingerprint])
             for waiver in used
         ]
-        source.report = report
+        source.line = line
         return source
+
+    def _baseline(self, name: str) -> Line:
+        if name in self.policy.floors.arms:
+            return self.policy.arm(name).baseline
+        raise Refused(
+            "arm-without-floors",
+            "the arm has no floors, so no run of it is evidence that a page can quote",
+            subject=name,
+            mend=_move(name),
+        )
 
 
 def _refused(arm: str, finding: Finding) -> Refusal:
-    remedy = (
-        f"Measure it twice, and move floors and baseline:  eval-gate floor {arm} --write && "
-        f"eval-gate baseline {arm} --write"
-    )
+    remedy = _move(arm)
     if finding.fingerprint is not None:
         remedy += (
             "\nOr let it stand, in policy/waivers.toml:  [[waiver]]  "
@@ -133,23 +144,15 @@ def _refused(arm: str, finding: Finding) -> Refusal:
     return Refusal(code=finding.code, message=utf8(finding.message), remedy=remedy)
 
 
-def _report(path: Path, arm: str) -> tuple[Report, bytes]:
-    """A report with the bytes that it was read from: the ones that its provenance is about."""
-    try:
-        refuse_special(path)
-        raw = path.read_bytes()
-    except OSError as error:
-        raise Refused(
-            f"{path}: cannot be read: {error.strerror or error}", reason="report-missing"
-        ) from error
-    return parse_report(raw, path, arm), raw
+def _move(arm: str) -> str:
+    return f"Measure it twice, and move its bar:  eval-gate floor {arm} --measure --write"
 
 
 def publish(
     pages: Sequence[Path],
     *,
     check: bool,
-    reports: Path,
+    policy: Path,
     config: Path,
     waivers: Waivers,
     other: Path | None = None,
@@ -160,8 +163,8 @@ def publish(
     Args:
         pages: Markdown or HTML files; each is taken once.
         check: change nothing.
-        reports: the folder with ARM.json and ARM.intoto.jsonl.
-        config: eval.toml, which the reports must still agree with.
+        policy: the folder with the floors and the evidence that they stand on.
+        config: eval.toml, which the evidence must still agree with.
         waivers: what may diverge.
         other: the file that marks with `from:` are about; where given, there must be one.
         today: the day by which waivers expire; None: none does by date.
@@ -171,7 +174,7 @@ def publish(
         Misuse: eval.toml cannot be read.
         CouldNot: a page cannot be written; then none is changed.
     """
-    sources = _Sources(reports, config, other, waivers, today)
+    sources = _Sources(policy, config, other, waivers, today)
     read, faults = _pages(pages)
     for page in read:
         faults += [*page.faults, *_faults(page, sources)]
@@ -278,7 +281,7 @@ def _faults(page: Page, sources: _Sources) -> list[Fault]:
 
 def _wrong(cell: Number, sources: _Sources) -> str | None:
     if _TIMING.fullmatch(cell.measure):
-        return f"{cell.measure!r} is timing, which no baseline holds and no page quotes"
+        return f"{cell.measure!r} is timing, which no evidence holds and no page quotes"
     if cell.measure == "n" and cell.form is not None:
         return f"n is a count, and has no form {cell.form}"
     try:
@@ -287,24 +290,19 @@ def _wrong(cell: Number, sources: _Sources) -> str | None:
         if error.reason != "arm-unknown":
             raise
         return error.message
-    if source.report is None:
+    line = source.line
+    if line is None:
         return None
-    part = _slice(source.report, cell)
-    if part is None:
-        known = list(source.report.summary.categories)
+    if cell.category is not None and cell.category not in line.categories:
+        known = list(line.categories)
         listed = ", ".join(known) or "none"
         near = did_you_mean(cell.category or "", known)
         return f"no category {cell.category!r} in {cell.arm}{near}  (it has: {listed})"
-    if cell.measure != "n" and cell.measure not in part.metrics:
-        known = ["n", *part.metrics]
+    if cell.measure != "n" and cell.measure not in line.measures:
+        known = ["n", *line.measures]
         near = did_you_mean(cell.measure, known)
         return f"no measure {cell.measure!r} in {cell.arm}{near}  (it has: {', '.join(known)})"
     return None
-
-
-def _slice(report: Report, cell: Number) -> Slice | None:
-    summary = report.summary
-    return summary.overall if cell.category is None else summary.categories.get(cell.category)
 
 
 def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refusal]) -> tuple[Mark, str]:
@@ -341,11 +339,11 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
 def _number(cell: Number, sources: _Sources) -> str | None:
     """A number as a page has it; None where its arm may not be quoted."""
     source = sources.arm(cell.arm)
-    part = _slice(source.report, cell) if source.report is not None and not source.refusals else None
-    if part is None:
+    if source.line is None or source.refusals:
         return None
+    values = source.line.values("mrr" if cell.measure == "n" else cell.measure, cell.category)
     return (
-        str(part.n) if cell.measure == "n" else format(part.metrics[cell.measure], cell.form or DEFAULT_FORM)
+        str(len(values)) if cell.measure == "n" else format(metrics.mean(values), cell.form or DEFAULT_FORM)
     )
 
 

@@ -47,9 +47,6 @@ class Limits(Closed):
         description="Five queries wholly lost: fewer can differ by chance (McNemar's mid-p, two-sided, 5%).",
     )
     overlap: Overlap
-    overlap_by: dict[str, Overlap] = Field(
-        default={}, description="By category and by source, as `category=…`."
-    )
     sources: dict[str, int] = Field(default={}, description="Queries by `source`.")
     categories: dict[str, int] = Field(default={}, description="Queries by `category`.")
     leaks: int = Field(
@@ -59,4 +56,3 @@ class Limits(Closed):
     near_duplicates: int = Field(
         ge=0, description="Judged documents with a near-duplicate that is not judged."
     )
-    near_duplicate_pairs: tuple[NearDuplicate, ...] = ()

@@ -55,12 +55,19 @@ class _Asked:
         self.best = 0.0
 
 
-def scan(
-    documents: Iterable[Document],
-    queries: Sequence[tuple[str, str, Mapping[str, object]]],
-    judgements: Mapping[str, Mapping[str, int]],
-) -> Limits:
-    """Measure the limits of a set.
+Queries = Sequence[tuple[str, str, Mapping[str, object]]]
+Judgements = Mapping[str, Mapping[str, int]]
+
+
+def scan(documents: Iterable[Document], queries: Queries, judgements: Judgements) -> Limits:
+    """Measure the limits of a set; see `look`."""
+    return look(documents, queries, judgements)[0]
+
+
+def look(
+    documents: Iterable[Document], queries: Queries, judgements: Judgements
+) -> tuple[Limits, tuple[NearDuplicate, ...]]:
+    """Measure the limits of a set, and name the first near-duplicates.
 
     Args:
         documents: the corpus, iterated twice where a judged document has near-duplicates to be looked for, so it must
@@ -97,19 +104,18 @@ def scan(
             judged_shingles[document.id] = _shingles(tokens)
     near = _near(documents, judged_shingles, judged_by)
     meta = {name: metadata for name, _, metadata in queries}
-    return Limits(
+    limits = Limits(
         queries=len(asked),
         one_query_points=100 / len(asked) if asked else 0.0,
         smallest_change_points=resolution(len(asked)).points if asked else 0.0,
         overlap=_overlap(asked),
-        overlap_by=_overlap_by(asked, meta),
         sources=_shares(asked, meta, "source"),
         categories=_shares(asked, meta, "category"),
         leaks=len(leaked),
         leaked=tuple(sorted(leaked)[:NAMED]),
         near_duplicates=len({pair.judged for pair in near}),
-        near_duplicate_pairs=tuple(near[:NAMED]),
     )
+    return limits, tuple(near[:NAMED])
 
 
 def _contained(tokens: Sequence[str], openings: Mapping[tuple[str, ...], list[_Asked]]) -> Iterable[_Asked]:
@@ -152,16 +158,6 @@ def _overlap(asked: Sequence[_Asked]) -> Overlap:
         whole=sum(share == 1.0 for share in shares) / len(shares),
         none=sum(share == 0.0 for share in shares) / len(shares),
     )
-
-
-def _overlap_by(asked: Sequence[_Asked], meta: Mapping[str, Mapping[str, object]]) -> dict[str, Overlap]:
-    groups: dict[str, list[_Asked]] = {}
-    for query in asked:
-        for key in ("category", "source"):
-            value = meta[query.id].get(key)
-            if isinstance(value, str):
-                groups.setdefault(f"{key}={value}", []).append(query)
-    return {name: _overlap(members) for name, members in sorted(groups.items())}
 
 
 def _shares(asked: Sequence[_Asked], meta: Mapping[str, Mapping[str, object]], key: str) -> dict[str, int]:

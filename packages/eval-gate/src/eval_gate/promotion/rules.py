@@ -31,7 +31,7 @@ Scored = tuple[Sequence[tuple[int, int | None]], int]
 #: Part of every rule: what a candidate cannot answer must not fall out of its figures.
 ALWAYS = Condition(check="every-query")
 
-#: An interval or a p value beyond which chance explains a difference.
+#: The p value beyond which chance explains a difference.
 ALPHA = 0.05
 
 
@@ -134,11 +134,7 @@ def judge(
 
 def _by_chance(tested: Sequence[Tested]) -> Iterator[str]:
     for one in tested:
-        unsure = [
-            run.evidence
-            for run in one.runs
-            if run.low is not None and run.p is not None and (run.low <= 0 or run.p > ALPHA)
-        ]
+        unsure = [run.evidence for run in one.runs if run.p is not None and run.p > ALPHA]
         if one.proven and one.condition.is_ == "higher" and unsure:
             yield f"{one.condition.metric}: higher, and chance can explain it in {_listed(unsure)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -98,7 +99,7 @@ def add_questions(
             for question, document in leaks(dataset, questions)
         ),
         arms=tuple(asked),
-        next=tuple(_next(tuple(asked), len(named), source)),
+        next=tuple(_next(tuple(asked), _beside(folder, workspace), len(named), source)),
     )
 
 
@@ -112,21 +113,26 @@ def _using(workspace: Workspace | None, folder: Path) -> dict[str, Arm]:
     }
 
 
+def _beside(folder: Path, workspace: Workspace | None) -> str:
+    """The folder of the set as it is called in the folder of eval.toml, where the commands are run."""
+    return os.path.relpath(folder, workspace.root) if workspace is not None else str(folder)
+
+
 def _asks(arm: Arm, metadata: Iterable[Mapping[str, Any]]) -> bool:
     """Whether an arm selects a query of any such metadata."""
     return any(all(has.get(key) in values for key, values in arm.select.items()) for has in metadata)
 
 
-def _next(arms: tuple[str, ...], count: int, source: str) -> list[str]:
-    """The commands that make floors and baselines anew."""
+def _next(arms: tuple[str, ...], folder: str, count: int, source: str) -> list[str]:
+    """The commands that move the bar of the arms that ask the set."""
     if not arms:
         return []
     names = shlex.join(arms)
-    reason = shlex.quote(f"{count} {'question' if count == 1 else 'questions'} added, source {source}")
+    what = f"{count} {'question' if count == 1 else 'questions'} added, source {source}"
+    reason = shlex.quote(f"task={what}")
     return [
-        f"eval-core measure {names}",
-        f"eval-core measure {names}",
-        f"eval-gate floor {names} --reason {reason}",
+        f"git add {shlex.quote(folder)}",
+        f"git commit -m {shlex.quote(what)}",
+        f"eval-gate floor {names} --measure --reason {reason}",
         f"eval-gate floor {names} --reason {reason} --write",
-        f"eval-gate baseline {names} --write",
     ]

@@ -37,5 +37,5 @@ class Added(Closed):
         default=(), description="Arms of eval.toml that are asked the new questions."
     )
     next: tuple[str, ...] = Field(
-        default=(), description="Commands that make their floors and baselines anew."
+        default=(), description="Commands that move their bar, once the set is committed."
     )

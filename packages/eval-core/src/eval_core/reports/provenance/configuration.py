@@ -1,4 +1,4 @@
-"""A report held against what `eval.toml` says now: numbers of another configuration than the present one are divergent.
+"""A measured run held against what `eval.toml` says now: numbers of another configuration are divergent.
 
 Read with `tomllib` and not with the models of `config`, since the gate does it at every start.
 """
@@ -6,7 +6,7 @@ Read with `tomllib` and not with the models of `config`, since the gate does it 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,25 +19,52 @@ from eval_core.reports.report import Report
 DEFAULTS: Mapping[str, Any] = {"limit": 10, "cutoffs": [1, 5, 10]}
 
 
+class Run(NamedTuple):
+    """What a configuration is held against, of a report or of a line of evidence.
+
+    Attributes:
+        arm: its name.
+        set: the set's name.
+        task: the parts of the task key.
+        system: the parts of the system key.
+        fingerprint: of what produced it.
+        metas: what is still known of its queries' metadata.
+    """
+
+    arm: str
+    set: str
+    task: Mapping[str, Any]
+    system: Mapping[str, Any]
+    fingerprint: str
+    metas: Iterable[Mapping[str, Any]] = ()
+
+    @classmethod
+    def of(cls, report: Report) -> Run:
+        """The run of a report."""
+        task, system = report.task.parts, report.system.parts
+        metas = [row.meta for row in report.rows]
+        return cls(report.arm, report.dataset.name, task, system, fingerprint_of(report), metas)
+
+
 def against_config(
-    report: Report,
+    run: Run,
     arm: Mapping[str, Any],
     definition: Mapping[str, Any] | None = None,
     root: Path | None = None,
 ) -> list[Finding]:
-    """Say where a report was produced otherwise than an arm is configured now; nothing where it was not.
+    """Say where a run was produced otherwise than an arm is configured now; nothing where it was not.
 
     Whether `select` was wider when it was measured is not told here, but by the queries of the task key.
 
     Args:
-        report: the report.
+        run: of the arm.
         arm: the arm's table of eval.toml, as TOML gives it; it need not be valid.
         definition: the table of the set's dataset.toml, empty where it has none: what holds where the arm does not
             say its limit and cut-offs. None: not known, and then those are not compared.
         root: the folder of eval.toml. Where given, the files that options name by a relative path are digested, and
             must be those that answered.
     """
-    task, system = report.task.parts, report.system.parts
+    task, system = run.task, run.system
     pairs: list[Change] = [
         ("backend", system.get("backend"), arm.get("backend", NOTHING)),
         ("options", system.get("options"), arm.get("options", {})),
@@ -52,14 +79,14 @@ def against_config(
     if "split" in arm:
         pairs.append(("split", task.get("split"), arm["split"]))
     if definition and "name" in definition:
-        pairs.append(("dataset", report.dataset.name, definition["name"]))
+        pairs.append(("dataset", run.set, definition["name"]))
     found = [change for name, before, now in pairs for change in changes(before, now, name)]
-    found += _selection(report, arm.get("select", {}))
+    found += _selection(run.metas, arm.get("select", {}))
     found += _files(system.get("files"), root) if root is not None else []
     if not found:
         return []
-    message = f"{report.arm}: was produced otherwise than eval.toml says now: {told(found)}"
-    return [Finding(DIVERGES, message, fingerprint_of(report))]
+    message = f"{run.arm}: was produced otherwise than eval.toml says now: {told(found)}"
+    return [Finding(DIVERGES, message, run.fingerprint)]
 
 
 def _names(value: Any) -> Any:
@@ -68,14 +95,14 @@ def _names(value: Any) -> Any:
     return sorted(set(value)) if strings else value
 
 
-def _selection(report: Report, select: Any) -> Iterator[Change]:
-    """The queries in a report that the arm does not select now, by what the rows still hold of their metadata."""
+def _selection(metas: Iterable[Mapping[str, Any]], select: Any) -> Iterator[Change]:
+    """The queries that the arm does not select now, by what is still known of their metadata."""
     for key, values in select.items() if isinstance(select, Mapping) else ():
         if not isinstance(values, list):
             continue
-        for row in report.rows:
-            if key in row.meta and row.meta[key] not in values:
-                yield f"select.{key}", row.meta[key], values
+        for meta in metas:
+            if key in meta and meta[key] not in values:
+                yield f"select.{key}", meta[key], values
                 break
 
 
@@ -101,15 +128,17 @@ class Configured(NamedTuple):
     arms: Mapping[str, Any]
     default: Mapping[str, Any] = {}
 
-    def against(self, report: Report) -> list[Finding]:
-        """Hold a report against its arm here; see `against_config`."""
-        arm = self.arms.get(report.arm)
+    def against(self, run: Report | Run) -> list[Finding]:
+        """Hold a run against its arm here; see `against_config`."""
+        if not isinstance(run, Run):
+            run = Run.of(run)
+        arm = self.arms.get(run.arm)
         if not isinstance(arm, Mapping):
-            message = f"{self.path}: has no arm {report.arm!r}, so nothing says how its numbers are produced"
-            return [Finding(DIVERGES, message, fingerprint_of(report))]
+            message = f"{self.path}: has no arm {run.arm!r}, so nothing says how its numbers are produced"
+            return [Finding(DIVERGES, message, run.fingerprint)]
         root, dataset = self.path.parent, arm.get("dataset")
         definition = _definition(root / dataset / "dataset.toml") if isinstance(dataset, str) else None
-        return against_config(report, arm, definition, root)
+        return against_config(run, arm, definition, root)
 
 
 def configuration(path: Path) -> Configured:
