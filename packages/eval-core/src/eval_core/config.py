@@ -42,7 +42,9 @@ class Arm(Closed):
         default={}, description="Query metadata values to measure on, such as { category = ['graph'] }."
     )
     expand: bool = Field(default=False, description="Ask the backend to expand its answer.")
-    repetitions: int = Field(default=3, ge=1, le=1000, description="Timed passes over the queries.")
+    repetitions: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        default=None, description="Timed passes over the queries: 3, or as many as give a p95 its samples."
+    )
     lane: Literal["pull-request", "owner"] = Field(
         default="pull-request", description="owner: measured only when asked for by name or by --lane owner."
     )

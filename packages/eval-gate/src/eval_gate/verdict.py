@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, computed_field
 
+from eval_core.console import utf8
 from eval_core.errors import UNSET, Details, EvalError, sentence
 from eval_core.models import Closed
 
@@ -53,19 +54,26 @@ class Reason(Closed):
         """The reason that an error gives."""
         d = error.details
         value = None if d.value is UNSET else d.value
+        if not isinstance(value, str | int | float | bool | None):
+            value = str(value)
         return cls(
             code=d.code,
             word=word,
-            what=d.what,
-            file=d.file,
+            what=utf8(d.what),
+            file=_text(d.file),
             line=d.line,
-            subject=d.subject,
-            key=d.key,
-            value=value if isinstance(value, str | int | float | bool | None) else str(value),
-            category=d.category,
+            subject=_text(d.subject),
+            key=_text(d.key),
+            value=utf8(value) if isinstance(value, str) else value,
+            category=_text(d.category),
             bar=d.bar,
-            mend=d.mend,
+            mend=_text(d.mend),
         )
+
+
+def _text(text: str | None) -> str | None:
+    """The name of a file may have bytes that no text has."""
+    return None if text is None else utf8(text)
 
 
 class Graded(Closed):
@@ -82,7 +90,9 @@ class Graded(Closed):
     floor: float | None = Field(default=None, description="What the floor alone allows: a mean, or misses.")
     points: float | None = Field(default=None, description="The largest drop below the baseline, in points.")
     baseline: float | None = None
-    queries: int = Field(description="Queries that the baseline answers and that may be lost, none being gained.")
+    queries: int = Field(
+        description="Queries that the baseline answers and that may be lost, none being gained."
+    )
     passed: bool
 
 
@@ -132,13 +142,16 @@ class ArmVerdict(Closed):
     budget_p95_ms: float | None = None
     system_changes: tuple[Changed, ...] = ()
     measure: str | None = Field(
-        default=None, description="What lost and gained are counted in: the first that fails, else the headline."
+        default=None,
+        description="What lost and gained are counted in: the first that fails, else the headline.",
     )
     lost: tuple[Moved, ...] = ()
     gained: tuple[Moved, ...] = ()
     significance: Significance | None = Field(default=None, description="Of the first measure that fails.")
     provisional: bool = False
-    runs_agree: bool | None = Field(default=None, description="Whether the evidence runs agree in every ranking.")
+    runs_agree: bool | None = Field(
+        default=None, description="Whether the evidence runs agree in every ranking."
+    )
     unbound: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -147,7 +160,9 @@ class BarChange(Closed):
     """One thing that the policy says otherwise than that of the target branch."""
 
     arm: str | None
-    key: str = Field(description="The choice, measure or file; a looser one needs a new reason under this key.")
+    key: str = Field(
+        description="The choice, measure or file; a looser one needs a new reason under this key."
+    )
     before: str | None
     after: str | None
     looser: bool
@@ -160,12 +175,15 @@ class Verdict(Closed):
     schema_: Literal["verdict-v2"] = Field(default="verdict-v2", alias="schema")
     verdict: Word
     exit_code: Literal[0, 1]
-    commit: str | None = Field(default=None, description="What the reports were measured at, where it is one commit.")
+    commit: str | None = Field(
+        default=None, description="What the reports were measured at, where it is one commit."
+    )
     arms: tuple[ArmVerdict, ...]
     reasons: tuple[Reason, ...] = Field(default=(), description="Of the policy as a whole.")
     not_gated: tuple[str, ...] = Field(default=(), description="Arms with a report and no floors.")
     target: str | None = Field(default=None, description="The revision whose bar this one is held against.")
     bar: tuple[BarChange, ...] = Field(default=(), description="How the bar differs from the target's.")
     notes: tuple[str, ...] = Field(
-        default=(), description="What the verdict does not rest on: a working tree, no branch to be held against."
+        default=(),
+        description="What the verdict does not rest on: a working tree, no branch to be held against.",
     )

@@ -167,9 +167,7 @@ def _progress(made: Plan, quiet: bool) -> Iterator[Progress | None]:
         transient=True,
     )
     with bar:
-        task = bar.add_task(
-            f"{made.dataset.name} · {made.name}", total=len(made.queries) * made.arm.repetitions
-        )
+        task = bar.add_task(f"{made.dataset.name} · {made.name}", total=len(made.queries) * made.repetitions)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -72,7 +72,7 @@ def assemble(
         environment=environment,
         index="built",
         resumed=resumed,
-        repetitions=made.arm.repetitions,
+        repetitions=made.repetitions,
         health=Health(
             scored=counts[SCORED],
             errored=counts[ERRORED],

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import secrets
-import shlex
-import socket
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,10 +20,13 @@ def observe(root: Path) -> Environment:
     Raises:
         CouldNot: `repository-owner`: git refuses to read a repository that another user owns.
     """
-    commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    inside = commit or _git(root, "rev-parse", "--is-inside-work-tree") == "true"
+    import platform
+    import socket
+
+    commit = git(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    inside = commit or git(root, "rev-parse", "--is-inside-work-tree") == "true"
     # Before the first commit everything is uncommitted.
-    status = _dirt(root) if commit else ("new" if inside else None)
+    status = uncommitted(root) if commit else ("new" if inside else None)
     return Environment(
         version=eval_core.__version__,
         started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -47,14 +45,14 @@ def observe(root: Path) -> Environment:
 _NOT_MEASURED = (":(exclude).eval", ":(exclude)policy")
 
 
-def _dirt(root: Path) -> str | None:
+def uncommitted(root: Path) -> str | None:
     """What is not committed of the tree around `root`; None where git does not say.
 
     What measuring writes is no part of what is measured, nor is the policy. Files that git was told to take for
     unchanged are looked at by nobody, and so count.
     """
-    status = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ":/", *_NOT_MEASURED)
-    flags = _git(root, "ls-files", "-v", "--full-name", ":/")
+    status = git(root, "status", "--porcelain", "--untracked-files=normal", "--", ":/", *_NOT_MEASURED)
+    flags = git(root, "ls-files", "-v", "--full-name", ":/")
     if status is None or flags is None:
         return status
     return status + "".join(line for line in flags.splitlines() if line[:1].islower())
@@ -70,11 +68,19 @@ def environment_class() -> str:
 
 def new_run_id() -> str:
     """A fresh id that sorts by time: `20261130T115447Z-1f3a9c2e`."""
+    import secrets
+
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def _git(root: Path, *arguments: str) -> str | None:
-    """What git answers, or None where it cannot: a run outside git is a run, and says so."""
+def git(root: Path, *arguments: str) -> str | None:
+    """What git answers, or None where it cannot: a run outside git is a run, and says so.
+
+    Raises:
+        CouldNot: `repository-owner`: git refuses to read a repository that another user owns.
+    """
+    import subprocess  # here and below: the gate asks for the class alone, and its start-up is a feature
+
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
@@ -88,6 +94,8 @@ def _git(root: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     if done.returncode == 128 and "safe.directory" in done.stderr:
+        import shlex
+
         raise CouldNot(
             "repository-owner",
             "git reads no repository that another user owns, so no commit says what is measured",

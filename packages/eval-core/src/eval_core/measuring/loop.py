@@ -102,7 +102,7 @@ def measure(
     }
     for query in askable:
         tally.rows[query.id] = Row(query.id, UNSCORED)
-    total = len(askable) * made.arm.repetitions
+    total = len(askable) * made.repetitions
     steps = 0
     # Closed here and now, also when interrupted: a view may have a folder of its own that must not stay.
     with contextlib.closing(partial), contextlib.closing(iter(partitions)) as indexes:
@@ -214,7 +214,7 @@ def _measure_index(
     partial: Partial,
 ) -> Iterator[None]:
     """Index one view and ask its queries in `repetitions` passes; yields after each answer."""
-    passes = made.arm.repetitions
+    passes = made.repetitions
     todo = {(p, query.id) for p in range(passes) for query in queries} - partial.done.keys()
     if todo and not tally.gone:
         with _made(made, tally) as backend:
@@ -267,7 +267,7 @@ def _passes(
     tally: _Tally,
     partial: Partial,
 ) -> Iterator[None]:
-    for number in range(made.arm.repetitions):
+    for number in range(made.repetitions):
         for query in queries:
             row = tally.rows[query.id]
             earlier = partial.done.get((number, query.id))

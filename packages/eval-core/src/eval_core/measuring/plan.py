@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
+from eval_core.reports.models import LATENCY_SAMPLES
 from eval_core.scoring import metrics
 from eval_core.sets.dataset import CONSEQUENCE, Dataset, Query, load
 from eval_core.sets.definition import Definition, check_cutoffs, read_definition
@@ -47,6 +49,11 @@ class Plan:
     def headline(self) -> str:
         """The measure that floors are made for first."""
         return self.dataset.definition.headline_at(self.cutoffs)
+
+    @property
+    def repetitions(self) -> int:
+        """Timed passes over the queries: at least 3, and so many that a small set has the samples of a p95."""
+        return self.arm.repetitions or max(3, math.ceil(LATENCY_SAMPLES / max(1, len(self.queries))))
 
     def filter_for(self, query: Query) -> dict[str, str] | None:
         """The filter that goes with a query: its own values of the arm's `filter_from` keys."""

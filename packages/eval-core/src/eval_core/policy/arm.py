@@ -140,6 +140,6 @@ def _floors(
 
 def rounded_down(value: float) -> float:
     """A floor as the file shows it: 6 decimals, never above the derived number."""
-    scale = 10**DECIMALS
+    scale: float = 10**DECIMALS
     whole: int = math.floor(value * scale + TOLERANCE)
     return whole / scale

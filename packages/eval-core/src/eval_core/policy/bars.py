@@ -55,7 +55,7 @@ class Bar:
         n: queries scored in the slice.
         lowest: the lowest mean that passes, unrounded; compared with a tolerance of 1e-9.
         misses: of hit@k and all@k, the most misses that pass; None for others.
-        rule: which rule is the tighter one.
+        rule: which rule is the tighter one, the floor where they are equal.
         baseline: the mean of the baseline.
         floor: what the floor alone allows, None where there is none: a mean, or misses.
         points: the largest drop below the baseline in points, None where there is none.
@@ -241,12 +241,12 @@ def _bar(
         by_drop = None if points is None else missed + math.floor(n * points / 100 + TOLERANCE)
         allowed.append(by_drop)
         most = min(int(value) for value in allowed if value is not None)
-        if by_drop is None or most < by_drop:
+        if by_drop is None or most < by_drop or most == floor:
             rule = "floor"
         return Bar(measure, category, n, (n - most) / n, most, rule, mean, floor, points)
     by_points = None if points is None else mean - points / 100
     lowest = max(value for value in (floor, by_points) if value is not None)
-    if by_points is None or lowest > by_points:
+    if by_points is None or lowest > by_points or (floor is not None and floor > by_points - TOLERANCE):
         rule = "floor"
     return Bar(measure, category, n, lowest, None, rule, mean, floor, points)
 

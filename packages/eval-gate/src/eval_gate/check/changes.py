@@ -1,24 +1,33 @@
-"""What differs between a report and the committed baseline, told by name: queries, labels, system, ranks."""
+"""What differs between a report and its baseline, by name: queries, labels, system, ranks."""
 
 from __future__ import annotations
 
-from eval_core.reports.keys import SYSTEM_PARTS, Difference, differences, nested_differences
+from eval_core.policy.bars import TOLERANCE
+from eval_core.policy.evidence import Line
+from eval_core.reports.entries import Entry
+from eval_core.reports.keys import (
+    SYSTEM_PARTS,
+    Difference,
+    differences,
+    nested_differences,
+    query_digest,
+)
 from eval_core.reports.models import Judged, ReportRow
 from eval_core.reports.report import Report
-from eval_gate.policy import TOLERANCE
 from eval_gate.verdict import Changed, Moved
 
-#: Parts of the task that are told by their values; the others are digests.
+#: Parts of the task that are shown by their values; the others are digests.
 _PLAIN = ("limit", "split", "kind", "filter", "scale", "metrics")
 
+#: How many queries or documents are named.
+_NAMED = 5
 
-def told(difference: Difference, report: Report, baseline: Report | None) -> str:
-    """Say how a part of the task differs, by name where the baseline's rows tell; empty where nothing does."""
+
+def in_words(difference: Difference, report: Report, baseline: Line) -> str:
+    """How a part of the task differs, by name where the baseline's entries tell; empty where nothing does."""
     if difference.part in _PLAIN:
-        return f": {_short(difference.theirs)} now, {_short(difference.ours)} in the floors"
-    if baseline is None:
-        return ""
-    before = {row.id: row for row in baseline.rows}
+        return f": {_short(difference.theirs)} now, {_short(difference.ours)} in the baseline"
+    before = {entry.id: entry for entry in baseline.entries}
     after = {row.id: row for row in report.rows}
     both = [(before[name], after[name]) for name in before if name in after]
     match difference.part:
@@ -29,13 +38,11 @@ def told(difference: Difference, report: Report, baseline: Report | None) -> str
             parts += [f"new: {some(new)}"] if new else []
             return ": " + "; ".join(parts)
         case "queries":
-            return _listed([old.id for old, row in both if (old.text, old.meta) != (row.text, row.meta)])
+            return _listed([old.id for old, row in both if old.query != query_digest(row.text, row.meta)])
         case "judgements":
-            return _listed([old.id for old, row in both if _labels(old) != _labels(row)])
-        case "corpus" if baseline.dataset.documents != report.dataset.documents:
-            return (
-                f" ({report.dataset.documents} documents now, {baseline.dataset.documents} in the baseline)"
-            )
+            return _listed([old.id + what for old, row in both if (what := _relabelled(old, row))])
+        case "corpus" if baseline.documents != report.dataset.documents:
+            return f" ({report.dataset.documents} documents now, {baseline.documents} in the baseline)"
     return ""
 
 
@@ -48,46 +55,45 @@ def _listed(names: list[str]) -> str:
     return f": {some(names)}" if names else ""
 
 
-def _labels(row: ReportRow) -> dict[str, int]:
-    return {judged.id: judged.grade for judged in row.judged}
+def _relabelled(old: Entry, row: ReportRow) -> str:
+    """The documents of a query that have another grade now, none where there is none."""
+    before = {document: grade for document, grade, _ in old.judged}
+    after = {judged.id: judged.grade for judged in row.judged}
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return f" ({some(changed)})" if changed else ""
 
 
 def some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
-def system_changes(baseline: Report | None, report: Report) -> tuple[Changed, ...]:
-    """Name the innermost parts of the system that are not what the baseline had."""
-    if baseline is None:
-        return ()
+def system_changes(baseline: Line, report: Report) -> tuple[Changed, ...]:
+    """The innermost parts of the system that are not what the baseline had."""
     return tuple(
         Changed(part=inner.part, before=inner.ours, after=inner.theirs)
-        for part in differences(baseline.system.parts, report.system.parts, SYSTEM_PARTS)
+        for part in differences(baseline.system, report.system.parts, SYSTEM_PARTS)
         for inner in nested_differences(part.ours, part.theirs, part.part)
     )
 
 
-def moved(
-    baseline: Report | None, report: Report, metric: str
-) -> tuple[tuple[Moved, ...], tuple[Moved, ...]]:
-    """Queries that lost or gained of a measure against the baseline, the most first."""
-    if baseline is None or metric not in baseline.summary.overall.metrics:
+def moved(baseline: Line, report: Report, measure: str) -> tuple[tuple[Moved, ...], tuple[Moved, ...]]:
+    """Queries that lost or gained of a measure against the baseline, those that changed most first."""
+    before = dict(zip((entry.id for entry in baseline.scored), baseline.column(measure), strict=True))
+    rows = [row for row in report.rows if row.outcome == "scored" and row.id in before]
+    changes = [(row.metrics[measure] - before[row.id], row) for row in rows]
+    changes = [(change, row) for change, row in changes if abs(change) > TOLERANCE]
+    if not changes:
         return (), ()
-    before = {row.id: row for row in baseline.rows if row.outcome == "scored"}
-    found = []
-    for row in report.rows:
-        old = before.get(row.id)
-        if old is None or row.outcome != "scored":
-            continue
-        change = row.metrics[metric] - old.metrics[metric]
-        if abs(change) > TOLERANCE:
-            found.append(_move(old, row, metric, change))
+    entries = {entry.id: entry for entry in baseline.scored}
+    found = [_move(entries[row.id], row, measure, change) for change, row in changes]
     found.sort(key=lambda m: (-round(abs(m.change), 9), m.query))
     return tuple(m for m in found if m.change < 0), tuple(m for m in found if m.change > 0)
 
 
-def _move(old: ReportRow, new: ReportRow, metric: str, change: float) -> Moved:
-    ranks = {judged.id: judged.rank for judged in old.judged}
+def _move(old: Entry, new: ReportRow, measure: str, change: float) -> Moved:
+    ranks = {document: rank for document, _, rank in old.judged}
     nowhere = 10**9
 
     def distance(judged: Judged) -> int:
@@ -100,6 +106,6 @@ def _move(old: ReportRow, new: ReportRow, metric: str, change: float) -> Moved:
         document=most.id,
         before=ranks.get(most.id),
         after=most.rank,
-        metric=metric,
+        metric=measure,
         change=change,
     )

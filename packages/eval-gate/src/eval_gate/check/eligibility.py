@@ -1,20 +1,19 @@
-"""Whether a report can be graded: whole, of the floors' task, and measured where and how the policy asks."""
+"""Whether a report can be graded: whole, of the baseline's task, and measured where and how the policy requires."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from eval_core.console import utf8
 from eval_core.errors import EvalError
-from eval_core.reports.keys import Difference, differences
+from eval_core.policy.arm import ArmPolicy
+from eval_core.policy.evidence import Line
+from eval_core.reports.keys import differences
 from eval_core.reports.report import Report
-from eval_gate.check.changes import told
-from eval_gate.policy import ArmFloors, lowest
+from eval_gate.check.changes import in_words, some
 from eval_gate.verdict import Reason
 
-#: A report or baseline that was read, or why it could not be.
+#: A report that was read, or why it could not be.
 Read = Report | EvalError
 
 #: Reason code, and what happened, for each part of the task that differs. Cut-offs may differ: the policy's measures
@@ -36,257 +35,209 @@ TASK_REASONS: Mapping[str, tuple[str, str]] = {
     "metrics": ("metric-definitions-differ", "the measures are defined otherwise"),
 }
 
+#: What to do about a task that is not the baseline's: the two ways, and the command of the second.
+BAR = (
+    "If the change is not meant, take it back. If it is, commit it by itself, and move the bar:  "
+    'eval-gate floor {0} --measure --reason task="…" --write'
+)
+
 CUTOFF = "Measure with the cut-off again: cutoffs in eval.toml or dataset.toml."
 
-#: What to do about a task that is not the floors': the two ways, and every command of the second.
-BAR = (
-    "If the change is not meant, take it back. If it is, commit it by itself, measure twice, and move the bar:  "
-    'eval-gate floor {0} --reason "…" --write && eval-gate baseline {0} --write'
-)
-
-#: What to do about floors that no measured runs give.
-RESTORE = (
-    "Restore them from git, or measure twice and write them:  "
-    'eval-gate floor {0} --reason "…" --write && eval-gate baseline {0} --write'
-)
+AGAIN = "Measure here and now:  eval-core measure {0}"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a report must show beyond its own digests, and where the gate stands.
+class Standing:
+    """Where the gate stands, and what is known of a report beside what it says itself.
 
-    `require` holds names of `policy.REQUIREMENTS`; `head` is the commit that is checked out, None where no repository
-    can be read; `snapshots` are the arms whose report was named on purpose, so that it may be a committed copy.
+    Attributes:
+        require: names of `eval_core.policy.models.REQUIREMENTS`.
+        strict: in class `ci` or with a target: what is only said of a working tree is refused, and git was asked.
+        named: the report was named on purpose, by `--report`.
+        owner: its arm is of the owner's lane.
+        head: the commit that is checked out, None where no repository can be read.
+        differing: files outside policy/ that differ between the report's commit and HEAD; None where nobody asked git,
+            or git does not know the commit.
+        ancestor: whether HEAD descends from the report's commit, where git was asked.
+        uncommitted: files that are not committed now.
+        tracked: whether git tracks the report's file, which lies in the folder for what was measured.
     """
 
     require: frozenset[str] = frozenset()
+    strict: bool = False
+    named: bool = False
+    owner: bool = False
     head: str | None = None
-    snapshots: frozenset[str] = frozenset()
+    differing: tuple[str, ...] | None = None
+    ancestor: bool = False
+    uncommitted: tuple[str, ...] = ()
+    tracked: bool = False
 
 
-def refusal(code: str, message: str, remedy: str | None = None, metric: str | None = None) -> Reason:
-    return Reason(code=code, word="refused", message=message, remedy=remedy, metric=metric)
+def _refused(code: str, what: str, mend: str | None = None, key: str | None = None) -> Reason:
+    return Reason(code=code, word="refused", what=what, mend=mend, key=key)
 
 
-def unreadable(error: EvalError, remedy: str) -> Reason:
-    return refusal(error.reason, utf8(error.message), error.remedy or remedy)
-
-
-def vacuous(arm: str, floors: ArmFloors) -> list[Reason]:
-    """What makes floors pass whatever is measured, or stand on nothing that was."""
-    remedy = RESTORE.format(arm)
-    reasons = []
-    if not floors.metrics:
-        message = "the arm has no floor; whatever it scored would pass"
-        reasons.append(refusal("floors-vacuous", message, remedy))
-    if len({evidence.run_id for evidence in floors.evidence}) < 2:
-        message = "the floors stand on fewer than two measured runs"
-        reasons.append(refusal("floors-without-evidence", message, remedy))
-    slices = {"": (floors.metrics, floors.n)}
-    slices |= {f" of {name}": (part.metrics, part.n) for name, part in floors.categories.items()}
-    for where, (held, n) in slices.items():
-        for name, floor in held.items():
-            if lowest(floor, n) <= 0:
-                message = f"the floor of {name}{where} passes a backend that finds nothing"
-                reasons.append(refusal("floors-vacuous", message, remedy))
-    return reasons
-
-
-def bound(floors: ArmFloors, baseline: Read | None, report: Report) -> list[Reason]:
-    """Everything that must be equal for the numbers to mean the same."""
-    committed = baseline if isinstance(baseline, Report) else None
-    reasons = _task_reasons(floors, floors.task, report, committed)
-    if floors.documents is not None:
-        low, high = floors.documents
-        if not low <= report.dataset.documents <= high:
-            reasons.append(
-                refusal(
-                    "corpus-size-differs",
-                    f"{report.dataset.documents} documents, and the band is {low} to {high}",
-                    BAR.format(report.arm),
-                )
-            )
-    for name in floors.metrics:
-        if name not in report.summary.overall.metrics:
-            reasons.append(
-                refusal(
-                    "metric-missing",
-                    f"the report has no {name}: its cut-offs are {list(report.cutoffs)}",
-                    CUTOFF,
-                    metric=name,
-                )
-            )
-    if report.dataset.headline != floors.headline:
-        reasons.append(
-            refusal(
-                "headline-differs",
-                f"the set's headline measure is {report.dataset.headline} now, and {floors.headline} in the floors",
-                BAR.format(report.arm),
-            )
-        )
-    for name, category in floors.categories.items():
-        found = report.summary.categories.get(name)
-        if found is None or found.n != category.n:
-            count = 0 if found is None else found.n
-            reasons.append(
-                refusal(
-                    "n-differs",
-                    f"{count} queries of category {name!r} were scored, and the floors are for exactly {category.n}",
-                    BAR.format(report.arm),
-                )
-            )
-    if baseline is None:
-        reasons.append(
-            refusal(
-                "baseline-missing",
-                "no baseline is committed for the arm",
-                f"eval-gate baseline {report.arm} --write",
-            )
-        )
-    elif isinstance(baseline, EvalError):
-        reasons.append(unreadable(baseline, f"Make it:  eval-gate baseline {report.arm} --write"))
-    else:
-        between = [d.part for d in _task_differences(floors, floors.task, baseline.task.parts)]
-        if between:
-            reasons.append(
-                refusal(
-                    "policy-mixed",
-                    f"floors and baseline were measured on different tasks ({', '.join(between)})",
-                    "Move both in one commit:  eval-gate floor --write && eval-gate baseline --write",
-                )
-            )
-        elif not baseline.health.ok or baseline.n != floors.n:
-            reasons.append(
-                refusal(
-                    "baseline-incomplete",
-                    f"the baseline scored {baseline.n} of {floors.n} queries",
-                    f"Make it:  eval-gate baseline {report.arm} --write",
-                )
-            )
-        elif not is_evidence(baseline, floors):
-            reasons.append(
-                refusal(
-                    "policy-mixed",
-                    f"the baseline, run {baseline.run_id}, is none of the runs that the floors stand on",
-                    f"Move both in one commit:  eval-gate floor {report.arm} --write && "
-                    f"eval-gate baseline {report.arm} --write",
-                )
-            )
-    return reasons
-
-
-def is_evidence(baseline: Report, floors: ArmFloors) -> bool:
-    """Whether the baseline is one of the floors' runs, or cannot be told from one by quality.
-
-    Otherwise a baseline of a worse system could be taken by itself, and then another, down to the floor.
-    """
-    return any(
-        run.run_id == baseline.run_id or run.digest == baseline.digests.quality for run in floors.evidence
+def unreadable(error: EvalError, arm: str) -> Reason:
+    """Why there is no report to grade."""
+    reason = Reason.of(error)
+    return (
+        reason if reason.mend else reason.model_copy(update={"mend": f"Measure it:  eval-core measure {arm}"})
     )
 
 
-def _task_differences(
-    floors: ArmFloors, ours: Mapping[str, Any], theirs: Mapping[str, Any]
-) -> list[Difference]:
-    exempt = {"cutoffs", "corpus"} if floors.corpus == "drifts" else {"cutoffs"}
-    return [difference for difference in differences(ours, theirs) if difference.part not in exempt]
+def unfit(report: Report, named: bool) -> Iterator[Reason]:
+    """What keeps a report from being graded, whatever it is held against."""
+    health, again = report.health, f"A graded number is measured in one run:  eval-core measure {report.arm}"
+    if health.errored or health.unscored:
+        row = next(row for row in report.rows if row.outcome in ("errored", "unscored"))
+        what = (
+            f"{health.errored} rows errored and {health.unscored} were not asked; the first, {row.id}: "
+            f"{' '.join(row.detail.split())}"
+        )
+        mend = "A run with errored rows is no finding. Mend the backend and measure again."
+        yield _refused("rows-errored", what, mend)
+    if report.resumed:
+        what = "the run was resumed after an interruption: part of it was answered by another process"
+        yield _refused("report-resumed", what, again)
+    if report.index != "built":
+        what = "the index was taken from a cache, not built in the run that is graded"
+        yield _refused("index-cached", what, again)
+    if report.environment.process is None and not named:
+        what = "the report is a committed copy, stripped of process and timing, and no measurement"
+        mend = f"{AGAIN.format(report.arm)}   (or name it on purpose: --report {report.arm}=FILE)"
+        yield _refused("report-stripped", what, mend)
 
 
-def _task_reasons(
-    floors: ArmFloors, wanted: Mapping[str, Any], report: Report, baseline: Report | None
-) -> list[Reason]:
-    found = _task_differences(floors, wanted, report.task.parts)
-    reasons = []
+def incomparable(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
+    """What keeps a report from being held against the baseline: another task, another count of queries or documents."""
+    baseline, bar = arm.baseline, BAR.format(arm.name)
+    yield from _task(arm, report)
+    if arm.documents is not None:
+        low, high = arm.documents
+        if not low <= report.dataset.documents <= high:
+            what = f"there are {report.dataset.documents} documents, and the band is {low} to {high}"
+            yield _refused("corpus-size-differs", what, bar)
+    if report.dataset.headline != baseline.headline:
+        what = f"the headline is {report.dataset.headline} now, and {baseline.headline} in the baseline"
+        yield _refused("headline-differs", what, bar)
+
+
+def _task(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
+    baseline, bar = arm.baseline, BAR.format(arm.name)
+    exempt = {"cutoffs", "corpus"} if arm.choices.drifts else {"cutoffs"}
+    found = [d for d in differences(baseline.task, report.task.parts) if d.part not in exempt]
     parts = {difference.part for difference in found}
     for difference in found:
-        # A query that came or went changes the texts and judgements with it: one cause, told once.
+        # A query that came or went changes the texts and judgements with it: one cause, said once.
         if "query_ids" in parts and difference.part in ("queries", "judgements"):
             continue
-        code, message = TASK_REASONS.get(
+        code, what = TASK_REASONS.get(
             difference.part, (f"{difference.part}-differs", f"{difference.part} differs")
         )
-        reasons.append(refusal(code, message + told(difference, report, baseline), BAR.format(report.arm)))
-    # Rows that failed are told as that; what they leave of n follows from it.
+        yield _refused(code, what + in_words(difference, report, baseline), bar)
+    # Rows that failed are said to have failed; what they leave of n follows from it.
     asked = report.n + report.health.errored + report.health.unscored
-    if asked != floors.n:
-        message = f"{report.n} queries were scored, and the floors are for exactly {floors.n}"
+    if asked != baseline.n:
+        what = f"{report.n} queries were scored, and the floors are for exactly {baseline.n}"
         dropped = next((row for row in report.rows if row.outcome == "unscorable"), None)
         if dropped is not None:
             detail = " ".join(dropped.detail.split())
-            message += f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {detail}"
-        reasons.append(refusal("n-differs", message, BAR.format(report.arm)))
-    return reasons
+            what += f"; {report.health.unscorable} are unscorable, the first, {dropped.id}: {detail}"
+        yield _refused("n-differs", what, bar)
 
 
-def healthy(report: Report) -> list[Reason]:
-    health = report.health
-    reasons = []
-    if health.errored or health.unscored:
-        row = next(row for row in report.rows if row.outcome in ("errored", "unscored"))
-        counts = f"{health.errored} rows errored and {health.unscored} were not asked"
-        reasons.append(
-            refusal(
-                "rows-errored",
-                f"{counts}; the first, {row.id}: {' '.join(row.detail.split())}",
-                "A run with errored rows is no finding. Mend the backend and measure again.",
-            )
-        )
-    if report.resumed:
-        reasons.append(
-            refusal(
-                "report-resumed",
-                "the run was resumed after an interruption: part of it was answered by another process",
-                f"A graded number is measured in one run:  eval-core measure {report.arm}",
-            )
-        )
-    if report.index != "built":
-        reasons.append(
-            refusal(
-                "index-cached",
-                "the index was taken from a cache, not built in the run that is graded",
-                f"Measure with an index built in the run:  eval-core measure {report.arm}",
-            )
-        )
-    return reasons
+def lacking(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
+    """Measures and categories with a bar that one side lacks; with `max_drop_everywhere`, any of either side."""
+    baseline, held, everywhere = arm.baseline, report.summary, arm.budget.max_drop_everywhere is not None
+    wanted = dict.fromkeys(bar.measure for bar in arm.bars)
+    ours, theirs = set(report.measures), set(baseline.measures)
+    for measure in [*wanted, *(m for m in report.measures if everywhere and m not in theirs)]:
+        who = [name for name, has in (("the report", ours), ("the baseline", theirs)) if measure not in has]
+        if who:
+            cutoffs = f"; the report's cut-offs are {list(report.cutoffs)}"
+            what = f"it is held against the baseline, and {' and '.join(who)} lacks it{cutoffs}"
+            yield _refused("metric-missing", what, CUTOFF, key=measure)
+    slices = {bar.category: bar.n for bar in arm.bars if bar.category is not None}
+    before = baseline.categories
+    for name in [*slices, *(c for c in held.categories if everywhere and c not in before)]:
+        found = held.categories.get(name)
+        if found is None or name not in before:
+            who_lacks = "the report" if found is None else "the baseline"
+            what = f"category {name!r} is held against the baseline, and {who_lacks} lacks it"
+            yield _refused("category-missing", what, BAR.format(arm.name))
+        elif found.n != slices.get(name, found.n):
+            what = f"{found.n} queries of category {name!r} were scored, and the bar is for exactly {slices[name]}"
+            yield _refused("n-differs", what, BAR.format(arm.name))
 
 
-def asked_for(asked: Asked, floors: ArmFloors, report: Report) -> list[Reason]:
-    """What the policy asks for beyond the report's own digests, and a copy in the place of a measurement."""
-    environment = report.environment
-    again = f"Measure here and now:  eval-core measure {report.arm}"
-    reasons = []
-    if environment.process is None and report.arm not in asked.snapshots:
-        reasons.append(
-            refusal(
-                "report-stripped",
-                "the report is a committed copy, stripped of process and timing, and no measurement",
-                f"{again}   (or name it on purpose: --report {report.arm}=FILE)",
-            )
+def untimely(arm: ArmPolicy, report: Report, standing: Standing) -> Iterator[Reason]:
+    """A report that is older than the evidence, or of another class than is required."""
+    again = AGAIN.format(arm.name)
+    first, started = min(line.started for line in arm.lines), report.environment.started
+    if started < first and not standing.named:
+        what = f"it was measured at {started}, before any of the runs that the floors stand on ({first})"
+        yield _refused("report-stale", what, again)
+    classes = _classes(arm.lines)
+    if "class" in standing.require and report.environment.class_ not in classes:
+        what = (
+            f"it was measured in class {report.environment.class_!r}, and the floors stand on runs of "
+            f"{', '.join(map(repr, classes))}"
         )
-    before = min((run.started for run in floors.evidence), default="")
-    if environment.started < before and report.arm not in asked.snapshots:
-        reasons.append(
-            refusal(
-                "report-stale",
-                f"it was measured at {environment.started}, before any of the runs that the floors stand on ({before})",
-                again,
-            )
-        )
-    if "head" in asked.require and (asked.head is None or environment.commit != asked.head):
-        here = "no commit can be read here" if asked.head is None else f"HEAD is {asked.head[:12]}"
-        commit = (environment.commit or "no commit")[:12]
-        reasons.append(refusal("commit-differs", f"it was measured at {commit}, and {here}", again))
-    if "clean" in asked.require and environment.dirty is not False:
-        state = "with uncommitted changes" if environment.dirty else "without git"
-        reasons.append(refusal("tree-dirty", f"it was measured on a tree {state}", f"Commit, then:  {again}"))
-    classes = sorted({run.class_ for run in floors.evidence})
-    if "class" in asked.require and environment.class_ not in classes:
-        reasons.append(
-            refusal(
-                "class-differs",
-                f"it was measured in class {environment.class_!r}, and the floors stand on runs of "
-                f"{', '.join(map(repr, classes))}",
-                "Measure where the evidence was measured, or name the class: EVAL_ENV_CLASS.",
-            )
-        )
-    return reasons
+        mend = "Measure where the evidence was measured, or name the class: EVAL_ENV_CLASS."
+        yield _refused("class-differs", what, mend)
+
+
+def _classes(lines: Sequence[Line]) -> list[str]:
+    return sorted({line.class_ for line in lines})
+
+
+def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]]:
+    """Where commit and tree of a report are not those that stand here, by the requirement that asks for it.
+
+    `""` asks always. A person at work is answered all the same; see `refusals` and `sayings`.
+    """
+    yield from _at_another_commit(report, standing)
+    environment, again = report.environment, f"Commit, then:  {AGAIN.format(report.arm)}"
+    if environment.dirty is not False:
+        what = "outside of git" if environment.dirty is None else "on a tree with uncommitted changes"
+        yield "clean", _refused("tree-dirty", f"it was measured {what}", again)
+    elif standing.uncommitted and not (standing.named and standing.owner):
+        what = f"the tree changed after it was measured: {some(list(standing.uncommitted))}"
+        yield "clean", _refused("tree-changed", what, again)
+    if standing.tracked:
+        what = "git tracks the report, so that a checkout brings it, and nothing measured it here"
+        mend = f"git rm --cached .eval/reports/{report.arm}.json   and let .gitignore hold .eval/"
+        yield "", _refused("report-tracked", what, mend)
+
+
+def _at_another_commit(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]]:
+    commit, head = report.environment.commit, standing.head
+    if commit is None or head is None:
+        what = "it was measured outside of git" if commit is None else "no commit can be read here"
+    elif commit == head or standing.differing == ():
+        return
+    elif standing.strict and standing.named and standing.owner:
+        # K6: what costs money is measured elsewhere, and an ancestor's report stands while its keys do.
+        if standing.ancestor:
+            return
+        what = f"it was measured at {commit[:12]}, which is no ancestor of HEAD ({head[:12]})"
+    else:
+        lane = ", and its lane is 'owner', which eval-core measure leaves out" if standing.owner else ""
+        what = f"it was measured at {commit[:12]}, and HEAD is {head[:12]}{lane}"
+        if standing.differing:
+            what += f"; what differs: {some(list(standing.differing))}"
+    yield "head", _refused("commit-differs", what, AGAIN.format(report.arm))
+
+
+def refusals(report: Report, standing: Standing) -> list[Reason]:
+    """What of `misplaced` refuses the report: what is required, in class `ci` or with a target."""
+    wanted = standing.require | {""} if standing.strict else frozenset()
+    return [reason for requirement, reason in misplaced(report, standing) if requirement in wanted]
+
+
+def sayings(report: Report, standing: Standing) -> list[str]:
+    """What of `misplaced` is only said."""
+    refused = refusals(report, standing)
+    said = [reason.what for _, reason in misplaced(report, standing) if reason not in refused]
+    return list(dict.fromkeys(said))

@@ -3,179 +3,204 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from eval_core.errors import EvalError
+from eval_core.policy.arm import ArmPolicy
+from eval_core.policy.faults import faults
 from eval_core.reports.report import Report
-from eval_gate.check import eligibility, grading
+from eval_gate.check import eligibility, rules
 from eval_gate.check.changes import moved, system_changes
-from eval_gate.check.eligibility import Asked, Read, refusal
-from eval_gate.policy import DEFAULT_MAX_DROP, ArmFloors, Budget
+from eval_gate.check.eligibility import Read, Standing
 from eval_gate.verdict import ArmVerdict, Reason, Verdict, Word
+
+#: What a verdict rests on where no target was named.
+NO_BRANCH = "held against no branch; --target REV holds it against one"
+
+
+class Seen(NamedTuple):
+    """A report that was looked at: whose, of which commit, and what is said of where it was measured."""
+
+    arm: str
+    commit: str | None
+    sayings: Sequence[str] = ()
 
 
 def judge(
     verdicts: Iterable[ArmVerdict],
-    not_gated: tuple[str, ...] = (),
-    orphans: tuple[str, ...] = (),
-    asked: Asked | None = None,
-    mixed: Sequence[Reason] = (),
+    *,
+    require: Iterable[str] = (),
+    not_gated: Sequence[str] = (),
+    retired: Iterable[str] = (),
+    orphans: Sequence[str] = (),
+    reasons: Sequence[Reason] = (),
+    seen: Iterable[Seen] = (),
+    notes: Sequence[str] = (),
 ) -> Verdict:
     """The whole verdict out of those of the arms, as `judge_arm` gives them.
 
     Args:
-        verdicts: of every arm that is asked for.
-        not_gated: arms that have a report and no floors, to be told.
-        orphans: arms that have a baseline or evidence and no floors: their floors were deleted.
-        asked: what the policy asks of every report; nothing where None.
-        mixed: where eval.toml's defaults, the policy and the records of promotions do not agree.
+        verdicts: of every arm that is asked for. They are read first: `seen` may grow meanwhile.
+        require: what the policy requires.
+        not_gated: arms that have a report and no floors, to be shown.
+        retired: arms that the policy says are gone.
+        orphans: arms that have evidence and no floors.
+        reasons: of the policy as a whole.
+        seen: the reports that were looked at.
+        notes: what the verdict does not rest on, beside the working tree.
     """
-    asked = asked or Asked()
-    arms = tuple(verdicts)
-    reasons = [*mixed]
-    reasons += [
-        refusal(
-            "floors-deleted",
-            f"{name} has a baseline or evidence and no floors; deleting floors must not let an arm pass",
-            "Restore its floors, or retire the arm whole: its baseline and evidence too.",
-        )
-        for name in orphans
-    ]
-    if not_gated and "every-arm" in asked.require:
-        names = " ".join(not_gated)
-        reasons.append(
-            refusal(
-                "arm-not-gated",
-                f"{', '.join(not_gated)}: measured, and without floors; the policy asks for floors of every arm",
-                f"Measure twice, then:  eval-gate floor {names} --write && eval-gate baseline {names} --write",
+    arms, found = tuple(verdicts), [*reasons]
+    found += [_deleted(name) for name in orphans if name not in retired]
+    unheld = [name for name in not_gated if name not in retired]
+    if unheld and "every-arm" in require:
+        found.append(
+            Reason(
+                code="arm-not-gated",
+                word="refused",
+                what=f"{', '.join(unheld)}: measured, and without floors; the policy requires floors of every arm",
+                mend=f"eval-gate floor {' '.join(unheld)} --measure --write",
             )
         )
-    gating = [arm for arm in arms if not arm.tracked]
-    if not gating:
-        what = "only tracks its arms" if arms else "names no arm"
-        reasons.append(
-            refusal(
-                "policy-vacuous",
-                f"the floors file {what}; a gate that looks at nothing cannot pass",
-                "Propose floors:  eval-gate floor",
+    if not arms:
+        found.append(
+            Reason(
+                code="policy-vacuous",
+                word="refused",
+                what="the floors file names no arm; a gate that looks at nothing cannot pass",
+                mend="eval-gate floor --measure",
             )
         )
-    words = {arm.verdict for arm in gating} | {reason.word for reason in reasons}
+    words = {arm.verdict for arm in arms} | {reason.word for reason in found}
     word: Word = "refused" if "refused" in words else "fail" if "fail" in words else "pass"
+    seen = tuple(seen)
+    commits = {one.commit for one in seen}
     return Verdict(
         verdict=word,
         exit_code=0 if word == "pass" else 1,
+        commit=commits.pop() if len(commits) == 1 else None,
         arms=arms,
-        reasons=tuple(reasons),
-        not_gated=not_gated,
+        reasons=tuple(found),
+        not_gated=tuple(not_gated),
+        notes=(*_working_tree(seen), *notes),
     )
+
+
+def _deleted(name: str) -> Reason:
+    return Reason(
+        code="floors-deleted",
+        word="refused",
+        what="it has evidence and no floors; deleting floors must not let an arm pass",
+        subject=name,
+        mend=f'Restore its floors from git, or say that it is gone, in floors.toml:  [retired]  "{name}" = "why"',
+    )
+
+
+def _working_tree(seen: Sequence[Seen]) -> tuple[str, ...]:
+    """One line for all that was measured elsewhere than at the commit that stands here."""
+    arms: dict[str, list[str]] = {}
+    for one in seen:
+        for what in one.sayings:
+            arms.setdefault(what, []).append(one.arm)
+    if not arms:
+        return ()
+    said = [what if len(of) == len(seen) else f"{', '.join(of)}: {what}" for what, of in arms.items()]
+    return (f"verdict of your working tree: {'; '.join(said)}",)
 
 
 def judge_arm(
     name: str,
-    floors: ArmFloors,
-    budget: Budget,
-    baseline: Read | None,
+    arm: ArmPolicy | EvalError,
     report: Read,
+    standing: Standing | None = None,
     refused: Sequence[Reason] = (),
-    asked: Asked | None = None,
-    notes: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> ArmVerdict:
     """Grade one arm. Where it cannot be graded, no measure of it is.
 
     Args:
         name: the arm.
-        floors: what must be reached.
-        budget: what must not be exceeded.
-        baseline: the committed report, or the error of reading it; None where there is none.
+        arm: its policy, or the error of reading its evidence.
         report: the measured report, or the error of reading it.
-        refused: what was found already: of the copies of the evidence that the floors cite, of the report's origin.
-        asked: what the policy asks of every report; nothing where None.
-        notes: what should be told besides.
+        standing: where the gate stands; nothing is required where None.
+        refused: what was found already of the report's origin.
+        warnings: what should be said besides.
     """
+    standing = standing or Standing()
+    broken = [arm] if isinstance(arm, EvalError) else faults(arm)
+    wrong = [Reason.of(error) for error in broken]
     if isinstance(report, EvalError):
-        return ArmVerdict(
-            arm=name,
-            verdict="refused",
-            reasons=(eligibility.unreadable(report, "Measure it:  eval-core measure " + name),),
-            tracked=floors.tracked,
-        )
-    committed = baseline if isinstance(baseline, Report) else None
-    drops = [*grading.drops(budget, committed, report), *grading.drops_everywhere(budget, committed, report)]
-    refusals = [
-        *eligibility.vacuous(name, floors),
-        *refused,
-        *eligibility.healthy(report),
-        *eligibility.asked_for(asked or Asked(), floors, report),
-        *eligibility.bound(floors, baseline, report),
-    ]
-    told = {reason.metric for reason in refusals if reason.metric}
-    refusals += [reason for reason in drops if reason.word == "refused" and reason.metric not in told]
+        reasons = (*wrong, eligibility.unreadable(report, name))
+        return ArmVerdict(arm=name, verdict="refused", reasons=reasons)
+    wrong += [*refused, *eligibility.unfit(report, standing.named), *eligibility.refusals(report, standing)]
     verdict = ArmVerdict(
         arm=name,
         set=report.dataset.name,
         verdict="refused",
         n=report.n,
         run_id=report.run_id,
-        reasons=tuple(refusals),
         p95_ms=report.latency.p95 if report.latency else None,
-        budget_p95_ms=budget.p95_ms,
-        system_changes=system_changes(committed, report),
-        provisional=floors.provisional,
-        tracked=floors.tracked,
-        odds=_odds(floors),
-        warnings=(*notes, *_warnings(floors, budget, report)),
+        warnings=(*warnings, *_unstable(report)),
     )
-    if refusals:
-        return verdict
-    graded = tuple(grading.graded(floors, report, committed))
-    reasons = [grading.breach(grade) for grade in graded if not grade.passed]
-    reasons += [*drops, *grading.must_pass(floors, committed, report)]
-    reasons += grading.latency(budget, committed, report)
-    if not {reason.metric for reason in reasons} & {floors.headline}:
-        reasons += grading.net_lost(floors, budget, committed, report)
-    failing = next((reason.metric for reason in reasons if reason.metric), None)
-    lost, gained = moved(committed, report, failing) if failing else ((), ())
-    word: Word = "pass" if not reasons else "refused" if any(r.word == "refused" for r in reasons) else "fail"
-    return verdict.model_copy(
+    if isinstance(arm, EvalError) or not arm.lines:
+        return verdict.model_copy(update={"reasons": tuple(wrong)})
+    verdict = verdict.model_copy(
         update={
-            "verdict": word,
-            "reasons": tuple(reasons),
-            "graded": graded,
-            "lost": lost,
-            "gained": gained,
-            "significance": grading.significance(committed, report, failing) if failing else None,
-            "warnings": (*verdict.warnings, *grading.slack(floors, graded)),
+            "budget_p95_ms": arm.p95_ms,
+            "system_changes": system_changes(arm.baseline, report),
+            "provisional": arm.provisional,
+            "runs_agree": len({line.rankings for line in arm.lines}) == 1,
+            "warnings": (*verdict.warnings, *_differences(arm, report)),
         }
     )
+    wrong += eligibility.untimely(arm, report, standing)
+    wrong += eligibility.incomparable(arm, report)
+    if not broken:
+        wrong += eligibility.lacking(arm, report)
+    if wrong:
+        return verdict.model_copy(update={"reasons": tuple(wrong)})
+    return verdict.model_copy(update=_graded(arm, report, verdict.warnings))
 
 
-def _odds(floors: ArmFloors) -> str | None:
-    """What the floors catch, and how often they cry wolf."""
-    if floors.odds is None:
-        return None
-    same = len({run.digest for run in floors.evidence}) == 1
-    return f"{floors.odds}{' Its runs did not differ.' if same else ''}"
+def _graded(arm: ArmPolicy, report: Report, warnings: Sequence[str]) -> dict[str, object]:
+    graded = rules.grades(arm.bars, report)
+    reasons = [rules.breach(grade) for grade in graded if not grade.passed]
+    reasons += rules.must_pass(arm, report)
+    failing = next((reason.key for reason in reasons), None)
+    reasons += rules.latency(arm, report)
+    measure = failing or arm.baseline.headline
+    lost, gained = moved(arm.baseline, report, measure)
+    words = {reason.word for reason in reasons}
+    said = (*rules.choices(arm), *rules.by_chance(arm), *rules.slack(arm, graded))
+    return {
+        "verdict": "refused" if "refused" in words else "fail" if words else "pass",
+        "reasons": tuple(reasons),
+        "graded": graded,
+        "measure": measure,
+        "lost": lost,
+        "gained": gained,
+        "significance": rules.significance(arm.baseline, report, failing) if failing else None,
+        "warnings": (*warnings, *said),
+    }
 
 
-def _warnings(floors: ArmFloors, budget: Budget, report: Report) -> tuple[str, ...]:
-    warnings = []
-    if unstable := report.health.unstable:
-        warnings.append(
-            f"non-deterministic: repetitions ranked {unstable} of {report.n} queries otherwise; the first is graded"
-        )
-    if floors.corpus == "drifts" and report.task.parts.get("corpus") != floors.task.get("corpus"):
-        low, high = floors.documents or (0, 0)
-        warnings.append(
+def _unstable(report: Report) -> tuple[str, ...]:
+    if not (unstable := report.health.unstable):
+        return ()
+    ranked = f"repetitions ranked {unstable} of {report.n} queries otherwise"
+    return (f"non-deterministic: {ranked}; the first is graded",)
+
+
+def _differences(arm: ArmPolicy, report: Report) -> tuple[str, ...]:
+    said = []
+    if arm.documents is not None and report.task.parts.get("corpus") != arm.baseline.task.get("corpus"):
+        low, high = arm.documents
+        said.append(
             f"the corpus is not that of the floors: it may drift, with {low} to {high} documents "
             f"({report.dataset.documents} now)"
         )
-    for metric, points in DEFAULT_MAX_DROP.items():
-        allowed = (budget.max_drop or {}).get(metric, points)
-        if allowed > points:
-            warnings.append(f"{metric} may fall by {allowed:g} points against the baseline, not {points:g}")
-    if floors.evidence and report.environment.class_ not in {run.class_ for run in floors.evidence}:
-        warnings.append(
+    if report.environment.class_ not in {line.class_ for line in arm.lines}:
+        said.append(
             f"measured in class {report.environment.class_!r}, and the floors stand on runs of class "
-            f"{floors.evidence[-1].class_!r}"
+            f"{arm.baseline.class_!r}"
         )
-    return tuple(warnings)
+    return tuple(said)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from eval_core.console import utf8
 from eval_core.errors import Misuse, did_you_mean
 from eval_core.reports.provenance import check, sidecar
-from eval_core.reports.provenance.configuration import Configured, configuration
+from eval_core.reports.provenance.configuration import Configured
 from eval_core.reports.report import Report
 from eval_gate.verdict import Reason
 
 #: Where the waivers lie, below the policy's folder.
 WAIVERS = "waivers.toml"
 
-_REMEDIES = {
+_MENDS = {
     "provenance-missing": "Measure it:  eval-core measure {}   (it writes the report and its provenance)",
     "provenance-malformed": "Measure it again:  eval-core measure {}",
     "provenance-subject-differs": "The report was changed or replaced since:  eval-core measure {}",
@@ -25,31 +26,31 @@ _REMEDIES = {
 
 
 class Origin(NamedTuple):
-    """What refuses a report for where it comes from, and what should be told of the waivers."""
+    """What refuses a report for where it comes from, and what is said of the waivers."""
 
     reasons: Sequence[Reason] = ()
     notes: Sequence[str] = ()
 
 
 class Origins:
-    """Looks at one report after another of a workspace; eval.toml and the waivers are read once, when first needed."""
+    """Looks at one report after another of a workspace; the waivers are read once, when first needed."""
 
     def __init__(
         self,
         policy: Path,
-        config: Path,
+        configured: Configured | None,
         *,
         required: bool,
         arms: Collection[str] = (),
         today: date | None = None,
     ) -> None:
-        """`arms` are those that have floors: a waiver of another is a mistake. `today` is the day for waivers that
-        expire."""
+        """`configured` is eval.toml, None where there is none. `arms` are those that have floors: a waiver of another
+        is a mistake. `today` is the day for waivers that expire."""
         self._policy = policy
         self._required = required
         self._arms = arms
         self._today = today
-        self._configured: Configured | None = configuration(config) if config.exists() else None
+        self._configured = configured
 
     def of(self, report: Report, raw: bytes, path: Path) -> Origin:
         """Hold a report against its sidecar, where there is one or must be one, and against its arm in eval.toml.
@@ -61,28 +62,70 @@ class Origins:
         findings = check(report, raw, beside) if self._required or beside.exists() else []
         if self._configured is not None and (self._required or report.arm in self._configured.arms):
             findings += self._configured.against(report)
+        unseen = self._unseen() if self._required else []
         waivers_path = self._policy / WAIVERS
         if not findings and not waivers_path.exists():
-            return Origin()
+            return Origin(unseen)
         from eval_core.reports.waivers import read
 
         waivers = read(waivers_path)
         strangers = [waiver.arm for waiver in waivers.waiver if self._arms and waiver.arm not in self._arms]
         if strangers:
             raise Misuse(
-                f"{waivers_path}: waives {strangers[0]!r}, which has no floors{did_you_mean(strangers[0], self._arms)}",
-                reason="arm-unknown",
+                "arm-unknown",
+                f"waives {strangers[0]!r}, which has no floors{did_you_mean(strangers[0], self._arms)}",
+                file=waivers_path,
             )
         kept, used = waivers.settle(report.arm, findings, self._today)
         notes = [f"waived: {waiver.reason} (fingerprint {waiver.fingerprint[:12]}…)" for waiver in used]
         notes += waivers.idle({report.arm: [finding.fingerprint for finding in findings]}, self._today)
-        return Origin([self._reason(report.arm, f.code, f.message, f.fingerprint) for f in kept], notes)
+        reasons = [self._reason(report.arm, f.code, f.message, f.fingerprint) for f in kept]
+        return Origin([*unseen, *reasons], notes)
+
+    def _unseen(self) -> list[Reason]:
+        """B4: what is required and cannot be looked at is refused."""
+        if self._configured is not None:
+            return []
+        return [
+            Reason(
+                code="provenance-unseen",
+                word="refused",
+                what="there is no eval.toml here, so nothing says how the report should have been produced",
+                mend="Run in the folder that holds eval.toml, or name it: --config FILE.",
+            )
+        ]
 
     def _reason(self, arm: str, code: str, message: str, fingerprint: str | None) -> Reason:
-        remedy = _REMEDIES[code].format(arm)
+        mend = _MENDS[code].format(arm)
         if fingerprint is not None:
-            remedy += (
+            mend += (
                 f"   (or waive exactly this in {self._policy / WAIVERS}: [[waiver]] with "
                 f'arm = "{arm}", a reason, and fingerprint = "{fingerprint}")'
             )
-        return Reason(code=code, word="refused", message=message, remedy=remedy)
+        return Reason(code=code, word="refused", what=utf8(message), mend=mend)
+
+
+def owned(configured: Configured | None) -> frozenset[str]:
+    """The arms of the owner's lane."""
+    return frozenset(name for name, arm in _tables(configured) if arm.get("lane") == "owner")
+
+
+def without_latency(configured: Configured | None) -> frozenset[str]:
+    """The arms for which no p95 is supposed (M8): those of the owner's lane, and services, which options give an
+    address or a port."""
+    services = {name for name, arm in _tables(configured) if _is_service(arm.get("options"))}
+    return owned(configured) | services
+
+
+def _tables(configured: Configured | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, arm in configured.arms.items() if configured else ():
+        if isinstance(arm, Mapping):
+            yield name, arm
+
+
+def _is_service(options: object) -> bool:
+    if isinstance(options, Mapping):
+        return any(_is_service(value) for value in options.values())
+    if isinstance(options, list):
+        return any(_is_service(value) for value in options)
+    return isinstance(options, str) and ("http://" in options or "https://" in options or "{port}" in options)

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_core.console import utf8
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import read_text, refuse_special
+from eval_core.policy.bars import TOLERANCE
+from eval_core.policy.models import MOST_QUERIES
 from eval_core.scoring import metrics
-from eval_gate.policy import MOST_QUERIES, TOLERANCE
+from eval_gate.check.rules import breach
 from eval_gate.verdict import ArmVerdict, Graded, Reason, Word
 
 Plain = Mapping[str, Mapping[str, Any]]
@@ -39,7 +40,7 @@ def read_plain(path: Path) -> Plain:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
-        raise Misuse(f"{path}: the floors file is not TOML: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the floors file is not TOML: {error}", file=path) from error
     faults = [Fault(str(path), fault) for arm, floors in table.items() for fault in _faults(arm, floors)]
     if not table:
         faults.append(Fault(str(path), "names no arm; a gate that looks at nothing cannot pass"))
@@ -119,20 +120,20 @@ def read_summary(path: Path, arm: str) -> tuple[Mapping[str, Any], bool]:
         refuse_special(path)
         raw = path.read_bytes()
     except FileNotFoundError as error:
-        raise Refused(f"{path}: no such report", reason="report-missing") from error
+        raise Refused("report-missing", "there is no such report", file=path) from error
     except (OSError, ValueError) as error:  # ValueError: an arm's name that can be no file's
-        raise Refused(f"{path}: cannot be read: {error}", reason="report-missing") from error
+        raise Refused("report-missing", f"it cannot be read: {error}", file=path) from error
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        told = "is empty" if not raw.strip() else f"is not whole JSON: {error}"
-        raise Refused(f"{path}: {told}", reason="report-malformed") from error
+        what = "it is empty" if not raw.strip() else f"it is not whole JSON: {error}"
+        raise Refused("report-malformed", what, file=path) from error
     if isinstance(value, dict) and "schema" in value:
         return _ours(raw, path, arm), True
     summary = value.get("summary", value) if isinstance(value, dict) else None
     overall = summary.get("overall", summary) if isinstance(summary, dict) else None
     if not isinstance(overall, dict):
-        raise Refused(f"{path}: has no table summary.overall", reason="report-malformed")
+        raise Refused("report-malformed", "it has no table summary.overall", file=path)
     return overall, False
 
 
@@ -142,9 +143,10 @@ def _ours(raw: bytes, path: Path, arm: str) -> Mapping[str, Any]:
     report = parse_report(raw, path, arm)
     if report.health.errored or report.health.unscored:
         raise Refused(
-            f"{path}: {report.health.errored} rows errored and {report.health.unscored} were not asked",
-            reason="rows-errored",
-            remedy="A run with errored rows is no finding. Mend the backend and measure again.",
+            "rows-errored",
+            f"{report.health.errored} rows errored and {report.health.unscored} were not asked",
+            file=path,
+            mend="A run with errored rows is no finding. Mend the backend and measure again.",
         )
     return {"n": report.n, **report.summary.overall.metrics}
 
@@ -154,8 +156,7 @@ def judge_plain(arm: str, floors: Mapping[str, Any], report: Path) -> ArmVerdict
     try:
         overall, ours = read_summary(report, arm)
     except EvalError as error:
-        reason = Reason(code=error.reason, word="refused", message=utf8(error.message), remedy=error.remedy)
-        return ArmVerdict(arm=arm, verdict="refused", reasons=(reason,), unbound=True)
+        return ArmVerdict(arm=arm, verdict="refused", reasons=(Reason.of(error),), unbound=True)
     refusals: list[Reason] = []
     n = overall.get("n")
     whole = n if isinstance(n, int) and not isinstance(n, bool) else None
@@ -168,31 +169,31 @@ def judge_plain(arm: str, floors: Mapping[str, Any], report: Path) -> ArmVerdict
         key = meant if ours else name
         if key not in overall:
             hint = did_you_mean(key, [known for known in overall if known != "n"])
-            refusals.append(_no("metric-missing", f"the report has no {key}{hint}"))
+            refusals.append(_no("metric-missing", f"the report lacks it{hint}", key))
         elif not _is_share(overall[key]):
-            refusals.append(
-                _no("metric-invalid", f"{key} is {_shown(overall[key])}, which is no number between 0 and 1")
-            )
+            what = f"it is {_shown(overall[key])}, which is no number between 0 and 1"
+            refusals.append(_no("metric-invalid", what, key))
         else:
-            value = float(overall[key])
-            graded.append(
-                Graded(metric=meant, value=value, floor=float(floor), passed=value >= floor - TOLERANCE)
-            )
+            graded.append(_grade(meant, float(overall[key]), float(floor), floors["n"]))
     if refusals:
         return ArmVerdict(arm=arm, verdict="refused", n=whole, reasons=tuple(refusals), unbound=True)
-    breaches = tuple(
-        Reason(
-            code="floor-breached",
-            word="fail",
-            message=f"{g.metric}: {g.value:.4f}, and the floor is {g.floor:.4f}",
-            metric=g.metric,
-        )
-        for g in graded
-        if not g.passed
-    )
+    breaches = tuple(breach(grade) for grade in graded if not grade.passed)
     word: Word = "fail" if breaches else "pass"
     return ArmVerdict(arm=arm, verdict=word, n=whole, reasons=breaches, graded=tuple(graded), unbound=True)
 
 
-def _no(code: str, message: str) -> Reason:
-    return Reason(code=code, word="refused", message=message)
+def _grade(measure: str, value: float, floor: float, n: int) -> Graded:
+    return Graded(
+        measure=measure,
+        n=n,
+        value=value,
+        lowest=floor,
+        rule="floor",
+        floor=floor,
+        queries=0,
+        passed=value >= floor - TOLERANCE,
+    )
+
+
+def _no(code: str, what: str, key: str | None = None) -> Reason:
+    return Reason(code=code, word="refused", what=what, key=key)

@@ -12,9 +12,8 @@ from eval_gate import __version__
 
 _EPILOG = """\b
 Examples:
-  eval-gate floor memory-bm25             propose floors from measured runs, as a diff
-  eval-gate floor --write                 write them, with the evidence they stand on
-  eval-gate baseline --write              commit to the present reports as the baseline
+  eval-gate floor memory-bm25 --measure   measure twice, and propose the bar
+  eval-gate floor --measure --write       write it, with the evidence it stands on
   eval-gate check                         grade the reports of .eval/reports against policy/
   eval-gate power                         what the sets can resolve, and the odds of the floors
   eval-gate self-test                     whether the gate catches what it should
@@ -26,9 +25,8 @@ Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
 @click.group(
     cls=Verbs,
     table={
-        "floor": ("eval_gate.cli.floor:floor", "Propose floors from two or more measured runs."),
-        "baseline": ("eval_gate.cli.baseline:baseline", "Take the present reports as the baseline."),
-        "check": ("eval_gate.cli.check:check", "Grade reports against floors, baselines and budgets."),
+        "floor": ("eval_gate.cli.floor:floor", "Move the bar: floors, baseline, budget and evidence."),
+        "check": ("eval_gate.cli.check:check", "Grade reports against the bars that evidence gives."),
         "promote": ("eval_gate.cli.promote:promote", "Let a better arm take the default's place."),
         "power": ("eval_gate.cli.power:power", "Say what a set can resolve, and the odds of its floors."),
         "aa": ("eval_gate.cli.aa:aa", "Measure an arm again, unchanged: its flips and false alarms."),
@@ -45,8 +43,8 @@ Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
 def cli() -> None:
     """Gate merges on measured retrieval quality.
 
-    Judging opens no socket, starts nothing, imports no backend and writes nothing. Only floor, baseline and promote
-    write the policy, and only with --write; aa and self-test measure.
+    Judging opens no socket, starts nothing, imports no backend and writes nothing. Only floor and promote write the
+    policy, and only with --write; aa, self-test and floor --measure measure.
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_gate.check.eligibility import Read
-    from eval_gate.check.origin import Origin, Origins
+    from eval_core.policy.arm import ArmPolicy
+    from eval_core.policy.files import Policy
+    from eval_core.reports.provenance.configuration import Configured
+    from eval_gate.check.checkout import Checkout
+    from eval_gate.check.judge import Seen
+    from eval_gate.check.origin import Origins
     from eval_gate.verdict import ArmVerdict, Verdict
 
 _EPILOG = """\b
@@ -23,10 +28,16 @@ Examples:
   eval-gate check --format json                  the verdict for machines
   eval-gate check --format github --output markdown=summary.md --output junit=gate.xml
                                                  annotations of a job, and two files beside them
-  eval-gate check --require head --require clean only what was measured at this commit, on a clean tree
-  eval-gate check --target origin/main           and how the bar itself differs from that branch's
+  eval-gate check --target origin/main           as on a pull request: nothing looser than there
+  eval-gate check kb-paid --report kb-paid=snapshots/kb-paid.json
+                                                 a report that the owner's lane measured
   eval-gate check --floors evals/thresholds.toml --report unfiltered=ci.json --allow-unbound
                                                  plain floors and another tool's report
+
+\b
+Git is started with --target and in class `ci` (CI or EVAL_ENV_CLASS) alone: there the reports must
+be of the commit that is checked out, on a clean tree. Elsewhere your working tree is graded, and
+the verdict says so.
 
 A report can be forged by someone who rewrites it consistently: measure in the job that gates.
 
@@ -57,10 +68,10 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
     "required",
     multiple=True,
     type=click.Choice(["head", "clean", "class", "provenance", "every-arm"]),
-    help="Ask it of every report, beside what the policy asks. Repeatable.",
+    help="Require it of every report, beside what the policy requires. Repeatable.",
 )
 @click.option(
-    "--target", metavar="REV", help="Also tell how the bar differs from that of this commit (starts git)."
+    "--target", metavar="REV", help="Refuse a bar that is looser than at this commit, unless it says why."
 )
 @click.option(
     "--config",
@@ -84,7 +95,9 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
     metavar="[FORMAT=]FILE",
     help="Also write the verdict to a file, in the format that is printed or another. Repeatable.",
 )
+@click.pass_context
 def check(
+    context: click.Context,
     arms: tuple[str, ...],
     policy: Path,
     reports: Path,
@@ -97,8 +110,8 @@ def check(
     form: str,
     outputs: tuple[str, ...],
 ) -> int:
-    """Grade reports against floors, baselines and budgets; exit 1 unless every arm passes."""
-    from eval_gate.policy import FLOORS
+    """Grade reports against the bars that evidence and choices give; exit 1 unless every arm passes."""
+    from eval_core.policy.files import FLOORS
 
     # At its end the interpreter looks through all that is alive for cycles, a tenth of the time of one arm's check.
     # Nothing here waits to be collected: what is frozen is passed over, and the process just ends.
@@ -113,9 +126,10 @@ def check(
             )
         verdict = _unbound(path, arms, places, reports, allow_unbound)
     else:
-        # Naming the policy's own floors by their path is no other floors file.
-        own = path.resolve() == (policy / FLOORS).resolve()
-        verdict = _bound(path, policy, arms, places, reports, required, target, config, own=own)
+        chosen = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
+        configured = _configuration(config, chosen)
+        gate = _Gate(policy, path, config, configured, required, target)
+        verdict = gate.verdict(arms, places, reports)
     from eval_gate.render import Place, rendered
 
     place = Place(config, policy, path, reports, places)
@@ -162,87 +176,144 @@ def _selected(
 
     for name in (*arms, *places):
         if name not in known:
+            listed = f"  (arms: {', '.join(known) or 'none'})"
             raise Misuse(
-                f"{path}: no floors for arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
-                reason="arm-unknown",
+                "arm-unknown",
+                f"there are no floors for arm {name!r}{did_you_mean(name, known)}{listed}",
+                file=path,
             )
     return tuple(dict.fromkeys(arms)) or tuple(known)
 
 
-def _bound(
-    path: Path,
-    policy: Path,
-    arms: tuple[str, ...],
-    places: dict[str, Path],
-    reports: Path,
-    required: tuple[str, ...],
-    target: str | None,
-    config: Path,
-    *,
-    own: bool,
-) -> Verdict:
-    from eval_core.console import utf8
-    from eval_gate.check.eligibility import Asked
-    from eval_gate.check.evidence import measured, read_baseline, uncited
-    from eval_gate.check.judge import judge, judge_arm
-    from eval_gate.check.origin import Origins
-    from eval_gate.policy import BASELINES, BUDGETS, EVIDENCE, Budget, read_budgets, read_floors
-    from eval_gate.promotion.state import mixed
+def _configuration(config: Path, named: bool) -> Configured | None:
+    """eval.toml, None where there is none. One that was named must be there."""
+    if not (named or config.exists()):
+        return None
+    from eval_core.reports.provenance.configuration import configuration
 
-    floors = read_floors(path)
-    budgets = read_budgets(policy / BUDGETS, floors)
-    names = _selected(list(floors.arms), arms, places, path)
-    require = frozenset((*floors.require, *required))
-    head = None
-    if "head" in require:
-        from eval_gate.check.head import head as checked_out
+    return configuration(config)
 
-        head = checked_out(Path())
-    asked = Asked(require, head, frozenset(places))
 
-    origins = Origins(policy, config, required="provenance" in require, arms=floors.arms, today=date.today())
+class _Gate:
+    """A policy, and what stands around it."""
 
-    def arm(name: str) -> ArmVerdict:
-        # One at a time: of fifty arms no more than one report is held.
-        report, origin = _read(places.get(name, reports / f"{name}.json"), name, origins)
-        return judge_arm(
-            name,
-            floors.arms[name],
-            budgets.arms.get(name, Budget()),
-            read_baseline(policy, name, floors.arms[name]),
-            report,
-            [*(uncited(policy, name, floors.arms[name]) if own else ()), *origin.reasons],
-            asked,
-            origin.notes,
+    def __init__(
+        self,
+        folder: Path,
+        floors: Path,
+        config: Path,
+        configured: Configured | None,
+        required: tuple[str, ...],
+        target: str | None,
+    ) -> None:
+        from eval_core.measuring.environment import environment_class
+        from eval_core.policy.files import read_policy
+        from eval_gate.check.origin import without_latency
+
+        self.folder, self.floors, self.config, self.configured = folder, floors, config, configured
+        self.target = _revision(target)
+        self.strict = self.target is not None or environment_class() == "ci"
+        self.policy: Policy = read_policy(folder, floors, plain=without_latency(configured))
+        self.require = frozenset((*self.policy.floors.require, *required))
+
+    def verdict(self, arms: tuple[str, ...], places: dict[str, Path], reports: Path) -> Verdict:
+        """Grade the arms, all of the policy where none is named."""
+        from eval_core.console import utf8
+        from eval_core.policy.files import FLOORS
+        from eval_gate.check.judge import NO_BRANCH, judge
+        from eval_gate.verdict import BarChange, Reason
+
+        known = self.policy.floors.arms
+        names = _selected(list(known), arms, places, self.floors)
+        changes: tuple[BarChange, ...] = ()
+        reasons: list[Reason] = []
+        if self.target is not None:
+            from eval_gate.floors.difference import against
+
+            held = against(self.policy, self.target, self.config)
+            changes = held.changes
+            reasons += held.reasons
+            self.require |= held.require
+        # Another floors file beside it is of some of its arms.
+        whole = self.floors.name == FLOORS and not arms
+        # Most workspaces promote nothing, and need not read how.
+        if whole and ((self.folder / "promotions").exists() or (self.configured and self.configured.default)):
+            from eval_gate.promotion.state import mixed
+
+            reasons += mixed(self.config, self.policy)
+        seen: list[Seen] = []
+        verdict = judge(
+            self._graded(names, places, reports, seen),
+            require=self.require,
+            not_gated=sorted(utf8(path.stem) for path in reports.glob("*.json") if path.stem not in known),
+            retired=self.policy.floors.retired,
+            orphans=[utf8(name) for name in self.policy.traces() if name not in known] if whole else [],
+            reasons=reasons,
+            seen=seen,
+            notes=(NO_BRANCH,) if self.target is None else (),
         )
+        return verdict.model_copy(update={"target": self.target, "bar": changes})
 
-    parts = mixed(config, policy, floors, budgets) if own and not arms else []
-    others = set(measured(reports)) - floors.arms.keys()
-    # An arm that lost its floors has left a baseline or evidence behind.
-    traces = {file.stem for file in (policy / BASELINES).glob("*.json")}
-    traces |= {folder.parent.name for folder in (policy / EVIDENCE).glob("*/*.json")}
-    orphans = sorted(map(utf8, traces - floors.arms.keys())) if own and not arms else []
-    verdict = judge(map(arm, names), tuple(sorted(map(utf8, others))), tuple(orphans), asked, parts)
-    if target is None:
-        return verdict
-    from eval_gate.floors.difference import against
+    def _graded(
+        self, names: tuple[str, ...], places: dict[str, Path], reports: Path, seen: list[Seen]
+    ) -> Iterator[ArmVerdict]:
+        from eval_gate.check.checkout import Checkout
+        from eval_gate.check.origin import Origins, owned
 
-    return verdict.model_copy(
-        update={"target": target, "bar": against(policy, target, floors, budgets, config)}
+        origins = Origins(
+            self.folder,
+            self.configured,
+            required="provenance" in self.require,
+            arms=self.policy.floors.arms,
+            today=date.today(),
+        )
+        checkout = Checkout(
+            self.config.parent,
+            self.require,
+            strict=self.strict,
+            owned=owned(self.configured),
+            policy=self.policy.folder,
+        )
+        # One at a time: of fifty arms no more than one report is held.
+        for name in names:
+            path = places.get(name, reports / f"{name}.json")
+            yield self._arm(name, path, name in places, origins, checkout, seen)
+
+    def _arm(
+        self, name: str, path: Path, named: bool, origins: Origins, checkout: Checkout, seen: list[Seen]
+    ) -> ArmVerdict:
+        from eval_core.errors import Refused
+        from eval_core.reports.report import parse_report, report_bytes
+        from eval_gate.check.eligibility import sayings
+        from eval_gate.check.judge import Seen, judge_arm
+
+        arm: ArmPolicy | Refused
+        try:
+            arm = self.policy.arm(name)
+        except Refused as error:
+            arm = error
+        try:
+            raw = report_bytes(path)
+            report = parse_report(raw, path, name)
+        except Refused as error:
+            return judge_arm(name, arm, error)
+        origin = origins.of(report, raw, path)
+        standing = checkout.standing(report, path, named)
+        seen.append(Seen(name, report.environment.commit, sayings(report, standing)))
+        return judge_arm(name, arm, report, standing, origin.reasons, origin.notes)
+
+
+def _revision(target: str | None) -> str | None:
+    if target is None or target.strip():
+        return target
+    from eval_core.errors import Misuse
+
+    raise Misuse(
+        "target-empty",
+        "it is empty, as a variable that is not set gives it",
+        key="--target",
+        mend="Set the variable, or leave --target out where there is no branch to be held against.",
     )
-
-
-def _read(path: Path, arm: str, origins: Origins) -> tuple[Read, Origin]:
-    from eval_core.errors import Refused
-    from eval_core.reports.report import parse_report, report_bytes
-    from eval_gate.check.origin import Origin
-
-    try:
-        raw = report_bytes(path)
-        report = parse_report(raw, path, arm)
-    except Refused as error:
-        return error, Origin()
-    return report, origins.of(report, raw, path)
 
 
 def _is_plain(path: Path) -> bool:
@@ -273,9 +344,10 @@ def _unbound(
 
     if not allowed:
         raise Misuse(
-            f"{path}: plain floors (no schema) are tied to no task, so their verdict is unbound",
-            reason="unbound",
-            remedy="Say --allow-unbound to grade them all the same, or write bound floors:  eval-gate floor --write",
+            "unbound",
+            "plain floors (no schema) are tied to no task, so their verdict is unbound",
+            file=path,
+            mend="Say --allow-unbound to grade them all the same, or write bound floors:  eval-gate floor --write",
         )
     plain = read_plain(path)
     names = _selected(list(plain), arms, places, path)

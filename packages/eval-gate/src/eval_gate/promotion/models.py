@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
-from eval_core.models import Closed, at_line, parse_toml
+from eval_core.models import NAME, Closed, at_line, parse_toml
+from eval_core.policy.evidence import Line
 from eval_core.scoring import metrics
 from eval_gate.verdict import Reason
 
-#: Names below the policy's folder.
-RULES, RECORDS = "promotion.toml", "promotions"
+#: Below the policy's folder.
+RULES = "promotion.toml"
 
 #: Evidence runs that a promotion stands on at least: one run is a dated measurement with no noise under it.
 FEWEST_RUNS = 2
@@ -92,6 +93,11 @@ class Rule(Closed):
     over: str = Field(min_length=1, description="The incumbent: the name of an arm, or of its backend.")
     conditions: tuple[Condition, ...] = Field(min_length=1)
 
+    @property
+    def runs(self) -> int:
+        """Evidence runs that it wants."""
+        return max([FEWEST_RUNS, *(condition.wanted for condition in self.conditions)])
+
 
 class Endpoint(Closed):
     """A backend that reaches a service: what the repository must say of it before it can be a default."""
@@ -124,9 +130,10 @@ def read_rules(path: Path) -> Rules:
     """
     if not path.exists():
         raise Misuse(
-            f"{path}: no rules, so nothing says what a promotion must show",
-            reason="rules-missing",
-            remedy='Write them, such as:  schema = "promotion-rules-v1"  and, below [[rule]],  over = "bm25"  and  '
+            "rules-missing",
+            "there are no rules, so nothing says what a promotion must show",
+            file=path,
+            mend='Write them, such as:  schema = "promotion-rules-v1"  and, below [[rule]],  over = "bm25"  and  '
             'conditions = [{ metric = "recall@10", is = "higher" }]',
         )
     text = read_text(path, "promotion rules")
@@ -146,19 +153,7 @@ def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
             )
         seen.add(rule.over)
         where = at_line(path, text, [*keys, "conditions"])
-        compared = [condition.metric for condition in rule.conditions if condition.metric is not None]
-        for name in compared:
-            if name not in CONTRACT and (problem := _unknown(name)):
-                yield Fault(where, f"conditions: {problem}")
-        for condition in rule.conditions:
-            if problem := _worse(condition):
-                yield Fault(where, f"conditions: {problem}")
-        if all(name in FEWER for name in compared):
-            yield Fault(
-                where,
-                f"conditions: none compares a measure of quality with {rule.over!r}, so that any candidate could take "
-                'its place; add one such as { metric = "recall@10", is = "higher" }',
-            )
+        yield from (Fault(where, f"conditions: {problem}") for problem in problems(rule))
     for place, endpoint in enumerate(rules.endpoint):
         parts = endpoint.documented.split("/")
         if endpoint.documented.startswith("/") or ".." in parts:
@@ -169,24 +164,29 @@ def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
             )
 
 
-def _worse(condition: Condition) -> str | None:
-    """Why a condition asks for a candidate that is worse. Without such a one, every measure of quality is held up."""
-    if condition.metric is None:
-        return None
-    if condition.metric in FEWER:
-        if condition.is_ == "not-higher":
-            return None
-        return (
-            f"{condition.metric!r} is a count of which fewer is better, and {condition.is_!r} asks for more; write "
-            f'{{ metric = "{condition.metric}", is = "not-higher" }}'
+def problems(rule: Rule) -> Iterator[str]:
+    """Why a rule is not what it seems: it names an unknown measure, or lets a worse candidate through."""
+    compared = [condition for condition in rule.conditions if condition.metric is not None]
+    for condition in compared:
+        name = condition.metric or ""
+        if name not in CONTRACT and (problem := _unknown(name)):
+            yield problem
+        if (condition.is_ == "not-higher") == (name in FEWER):
+            continue
+        what, asks, instead = (
+            ("a count of which fewer is better", "more", "not-higher")
+            if name in FEWER
+            else ("a measure of quality", "one that is worse", "at-least-equal")
         )
-    if condition.is_ != "not-higher":
-        return None
-    return (
-        f"{condition.metric!r} is a measure of quality, and 'not-higher' asks for one that is worse; write "
-        f'{{ metric = "{condition.metric}", is = "at-least-equal" }} or "higher"  (not-higher is for '
-        f"{', '.join(sorted(FEWER))})"
-    )
+        yield (
+            f"{name!r} is {what}, and {condition.is_!r} asks for {asks}; write "
+            f'{{ metric = "{name}", is = "{instead}" }}'
+        )
+    if all(condition.metric in FEWER for condition in compared):
+        yield (
+            f"none compares a measure of quality with {rule.over!r}, so that any candidate could take its place; add "
+            'one such as { metric = "recall@10", is = "higher" }'
+        )
 
 
 def _unknown(name: str) -> str | None:
@@ -212,17 +212,18 @@ def rule_for(rules: Rules, path: Path, names: tuple[str, ...]) -> Rule:
                 return rule
     known = [rule.over for rule in rules.rule]
     raise Misuse(
-        f"{path}: no rule for promoting over {' or '.join(map(repr, names))}{did_you_mean(names[0], known)}  "
+        "rule-missing",
+        f"there is no rule for promoting over {' or '.join(map(repr, names))}{did_you_mean(names[0], known)}  "
         f"(rules over: {', '.join(known)})",
-        reason="rule-missing",
-        remedy="Add a [[rule]] with over and conditions, in a reviewed commit of its own.",
+        file=path,
+        mend="Add a [[rule]] with over and conditions, in a reviewed commit of its own.",
     )
 
 
 class Figures(Closed):
     """One measure in one evidence run, over the queries scored on both sides."""
 
-    evidence: str = Field(description="The evidence's path.")
+    evidence: str = Field(description="The pair of runs, or the comparison's file.")
     n: int | None = Field(default=None, description="Queries scored on both sides.")
     candidate: float | None = Field(default=None, description="null: it does not have the measure.")
     incumbent: float | None = None
@@ -230,7 +231,7 @@ class Figures(Closed):
     low: float | None = Field(default=None, description="95% interval of the difference, paired bootstrap.")
     high: float | None = None
     p: float | None = Field(
-        default=None, description="Two-sided: mid-p McNemar, or sign-flip. Told, not asked."
+        default=None, description="Two-sided: mid-p McNemar, or sign-flip. Shown; no condition rests on it."
     )
     holds: bool
 
@@ -245,46 +246,57 @@ class Tested(Closed):
     runs: tuple[Figures, ...] = ()
 
 
-class EvidenceFacts(Closed):
-    """One evidence run: where it lies, and what identifies it."""
-
-    path: str = Field(description="From the repository's top, where it lies in it.")
-    form: Literal["comparison", "reports"]
-    files: dict[str, str] = Field(description="SHA-256 of the bytes of each file.")
-    commit: str | None = Field(
-        description="What was measured: reports name it; a comparison, what checked it in."
-    )
-    checked_in: bool = Field(description="Whether these very bytes are in the tree of HEAD.")
-    artefact: str | None = Field(
-        default=None, description="Where it is not: the CI run that can be reviewed."
-    )
-    runs: dict[str, str] = Field(default={}, description="Run ids by arm; a comparison has none.")
-    digests: dict[str, str] = Field(default={}, description="Quality digests by arm; a comparison has none.")
-
-
-class FloorRun(Closed):
-    """A run that the candidate's floors stand on."""
+class CitedRun(Closed):
+    """A run of an arm, as its line in `policy/evidence/ARM.jsonl` has it."""
 
     run_id: str
+    line: str = Field(description="The digest of the line.")
     started: str
-    sha256: str
+    commit: str | None = None
+    ci_run: str | None = None
+
+    @classmethod
+    def of(cls, line: Line) -> CitedRun:
+        """The citation of a line."""
+        return cls(
+            run_id=line.run_id, line=line.line, started=line.started, commit=line.commit, ci_run=line.ci_run
+        )
+
+
+class CitedComparison(Closed):
+    """A comparison of backends that is checked in."""
+
+    file: str = Field(
+        pattern=r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*$", description="Below `policy/promotions/`."
+    )
+    sha256: str = Field(description="Of its bytes.")
+    commit: str = Field(description="The commit that checked it in.")
+    candidate: str = Field(description="The backend in it that stands for the candidate.")
+    incumbent: str = Field(description="The backend in it that stands for the incumbent.")
+
+
+class Evidence(Closed):
+    """What a promotion stands on: runs of both arms, pair by pair, or comparisons."""
+
+    candidate: tuple[CitedRun, ...] = Field(description="Runs of the candidate; the last is its baseline.")
+    incumbent: tuple[CitedRun, ...] = Field(default=(), description="None where comparisons are cited.")
+    comparisons: tuple[CitedComparison, ...] = ()
 
 
 class PromotionRecord(Closed):
-    """`policy/promotions/NNNN-CANDIDATE.json`: who took whose place, and what was shown for it."""
+    """`policy/promotions/NNNN-CANDIDATE.json`: who took whose place, by which rule, and on which evidence.
+
+    No figure is kept: `eval-gate check` derives the conditions again from what is cited.
+    """
 
     schema_: Literal["promotion-record-v1"] = Field(default="promotion-record-v1", alias="schema")
     number: int = Field(ge=1)
-    candidate: str
-    incumbent: str
+    candidate: str = Field(pattern=NAME)
+    incumbent: str = Field(pattern=NAME)
     dataset: str
     reason: str
-    head: str = Field(description="The commit whose tree the evidence was looked up in.")
     rule: Rule
-    conditions: tuple[Tested, ...]
-    evidence: tuple[EvidenceFacts, ...]
-    floors: tuple[FloorRun, ...]
-    p95_ms: float
+    evidence: Evidence
 
 
 class FileChange(Closed):
@@ -305,7 +317,7 @@ class Promotion(Closed):
     dataset: str | None = None
     over: str = Field(description="Of the rule that was held to.")
     conditions: tuple[Tested, ...]
-    evidence: tuple[EvidenceFacts, ...]
+    evidence: Evidence
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
     changes: tuple[FileChange, ...] = ()

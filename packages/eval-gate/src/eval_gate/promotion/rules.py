@@ -7,91 +7,117 @@ not vacuous (R8). Nothing is proven by a measure that one side lacks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from eval_core.reports.keys import differences, nested_differences
-from eval_core.reports.report import Report
+from eval_core.policy.bars import TOLERANCE
 from eval_core.scoring import metrics
-from eval_gate.check.changes import some
-from eval_gate.check.eligibility import refusal
-from eval_gate.policy import TOLERANCE
-from eval_gate.promotion.models import CONTRACT, Condition, EvidenceFacts, Figures, Promotion, Rule, Tested
+from eval_gate.promotion.models import (
+    CONTRACT,
+    Comparison,
+    Condition,
+    Evidence,
+    Figures,
+    Promotion,
+    Rule,
+    Tested,
+)
 from eval_gate.verdict import Reason
 
 #: One scored query: (grade, rank) of each judged document, the rank None where it was not retrieved, and how many
 #: documents were.
-Scored = tuple[tuple[tuple[int, int | None], ...], int]
+Scored = tuple[Sequence[tuple[int, int | None]], int]
 
-#: Asked of every promotion, whatever its rule says: what a candidate cannot answer must not fall out of its figures.
+#: Part of every rule: what a candidate cannot answer must not fall out of its figures.
 ALWAYS = Condition(check="every-query")
+
+#: An interval or a p value beyond which chance explains a difference.
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One arm, or backend, in one evidence run.
 
-    `limit` is how many documents were asked for, `held` the measures that its report has (None: all that ranks down to
-    the limit give), `missing` judged paths at which nothing stands, `failed` queries without a sound answer. `run_id`,
-    `class_` and `report` are None where the evidence is a comparison.
+    Attributes:
+        queries: those that it scored.
+        limit: how many documents were asked for.
+        held: the measures that it has; None: all that ranks down to the limit give.
+        missing: judged paths at which nothing stands.
+        failed: queries without a sound answer.
     """
 
-    name: str
-    backend: str
     queries: Mapping[str, Scored]
     limit: int
-    task: Mapping[str, object]
-    system: Mapping[str, object]
     held: frozenset[str] | None = None
     missing: int = 0
     failed: int = 0
-    run_id: str | None = None
-    class_: str | None = None
-    report: Report | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One evidence run: both sides, and what identifies it. `unsound` says in words why its own smoke failed."""
+    """One evidence run, by its name, with both sides."""
 
-    facts: EvidenceFacts
+    name: str
     candidate: Side
     incumbent: Side
-    unsound: str | None = None
-    sha256: frozenset[str] = field(default=frozenset())
 
     @property
-    def path(self) -> str:
-        return self.facts.path
+    def sides(self) -> tuple[Side, Side]:
+        """The candidate, then the incumbent."""
+        return self.candidate, self.incumbent
+
+    @property
+    def joined(self) -> list[str]:
+        """The queries that both sides scored."""
+        return sorted(self.candidate.queries.keys() & self.incumbent.queries.keys())
+
+    @property
+    def vacuity(self) -> str | None:
+        """Why the run shows nothing (R8): no query ran, or neither side found anything."""
+        if not self.joined:
+            return f"no query was scored on both sides of {self.name}"
+        if any(_hits(side) for side in self.sides):
+            return None
+        return f"both sides of {self.name} score zero on all queries"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The evidence that there is: what can be looked at, what cites it, and why it is refused."""
+
+    views: Sequence[View] = ()
+    cited: Evidence = field(default_factory=lambda: Evidence(candidate=()))
+    reasons: Sequence[Reason] = ()
+    notes: Sequence[str] = ()
+
+    def refused(self, reasons: Sequence[Reason]) -> Gathered:
+        """The same with further reasons."""
+        return replace(self, reasons=(*self.reasons, *reasons))
 
 
 def judge(
     candidate: str,
     incumbent: str,
     rule: Rule,
-    views: Sequence[View],
-    reasons: Sequence[Reason] = (),
-    baselined: str | Reason | None = None,
+    found: Gathered,
+    baselined: str | Reason,
     blocked: Sequence[Reason] = (),
-    notes: Sequence[str] = (),
 ) -> Promotion:
     """Hold the evidence to a rule.
 
     Args:
         candidate, incumbent: what they are called.
         rule: what must be shown.
-        views: the evidence runs that could be read, in the order given.
-        reasons: why the evidence is none, as far as files and commits tell; what the views tell is added here.
-        baselined: the words for the incumbent's floors and baseline, or why it has none.
+        found: the evidence.
+        baselined: the words for the incumbent's floors, or why it has none.
         blocked: why the candidate cannot be promoted whatever it scores.
-        notes: what a reviewer should know.
 
     Returns:
         The answer, with every condition and its figures, whatever is refused.
     """
-    refusals = [*reasons, *uncomparable(views)]
-    tested = conditions(rule, views, refusals, baselined)
-    refusals += blocked
+    tested = conditions(rule, found, baselined)
+    refusals = (*found.reasons, *blocked)
     proven = all(one.proven for one in tested)
     return Promotion(
         verdict="refused" if refusals else "proven" if proven else "not-proven",
@@ -100,254 +126,124 @@ def judge(
         incumbent=incumbent,
         over=rule.over,
         conditions=tested,
-        evidence=tuple(view.facts for view in views),
-        reasons=tuple(refusals),
-        notes=(*notes, *_notes(views), *_by_chance(tested)),
+        evidence=found.cited,
+        reasons=refusals,
+        notes=(*found.notes, *_by_chance(tested)),
     )
-
-
-def _notes(views: Sequence[View]) -> Iterator[str]:
-    for place, view in enumerate(views):
-        for other in views[:place]:
-            if view.facts.form == "comparison" and view.sha256 == other.sha256:
-                yield (
-                    f"{view.path} is byte for byte {other.path}: a comparison names no run, so a copy of it cannot be "
-                    "told from a second run of what answers alike each time; a reviewer must vouch for it"
-                )
 
 
 def _by_chance(tested: Sequence[Tested]) -> Iterator[str]:
     for one in tested:
-        unsure = [run.evidence for run in one.runs if run.low is not None and run.low <= 0]
+        unsure = [
+            run.evidence
+            for run in one.runs
+            if run.low is not None and run.p is not None and (run.low <= 0 or run.p > ALPHA)
+        ]
         if one.proven and one.condition.is_ == "higher" and unsure:
-            where = some(unsure)
-            yield f"{one.condition.metric}: higher, and chance can explain it: the 95% interval reaches to 0 in {where}"
+            yield f"{one.condition.metric}: higher, and chance can explain it in {_listed(unsure)}"
 
 
-def uncomparable(views: Sequence[View]) -> list[Reason]:
-    """Why the evidence runs cannot stand beside each other: another task, system, place or form, or the same run."""
-    reasons: list[Reason] = []
-    for view in views:
-        reasons += _apart(view)
-    for place, view in enumerate(views[1:], 1):
-        first = views[0]
-        if view.facts.form != first.facts.form:
-            message = (
-                f"{view.path} is {_form(view)}, and {first.path} is {_form(first)}: they measure other tasks"
-            )
-            reasons.append(refusal("evidence-form-differs", message, "Give evidence of one form."))
-            continue
-        sides = ((first.candidate, view.candidate), (first.incumbent, view.incumbent))
-        if parts := _task_parts(first.candidate, view.candidate):
-            message = f"{view.path} measured another task than {first.path} ({', '.join(parts)} differ)"
-            reasons.append(
-                refusal("evidence-task-differs", message, "Measure both runs on one state of the set.")
-            )
-        for ours, theirs in sides:
-            inner = nested_differences(dict(ours.system), dict(theirs.system))
-            if inner:
-                named = ", ".join(change.part for change in inner)
-                message = (
-                    f"{view.path}: {theirs.name} is another system than in {first.path} ({named} differ)"
-                )
-                reasons.append(
-                    refusal(
-                        "evidence-system-differs", message, "Measure the present state of both twice or more."
-                    )
-                )
-        if view.candidate.class_ != first.candidate.class_:
-            classes = f"{view.candidate.class_!r}, and {first.path} in {first.candidate.class_!r}"
-            message = f"{view.path} was measured in class {classes}"
-            reasons.append(
-                refusal(
-                    "evidence-class-differs",
-                    message,
-                    "Evidence is of one kind of place: where the gate will run.",
-                )
-            )
-        reasons += _same_run(views[:place], view)
-    return reasons
-
-
-def _form(view: View) -> str:
-    return "a comparison of backends" if view.facts.form == "comparison" else "reports of arms"
-
-
-def _task_parts(ours: Side, theirs: Side) -> list[str]:
-    return [d.part for d in differences(ours.task, theirs.task) if d.part != "cutoffs"]
-
-
-def _apart(view: View) -> Iterator[Reason]:
-    """Why the two sides of one run cannot be held against each other."""
-    candidate, incumbent = view.candidate, view.incumbent
-    if parts := _task_parts(incumbent, candidate):
-        message = f"{view.path}: {candidate.name} and {incumbent.name} answered different tasks ({', '.join(parts)})"
-        yield refusal(
-            "evidence-task-differs",
-            message,
-            "Measure both on the same set, with the same limit, filter and select.",
-        )
-    if candidate.class_ != incumbent.class_:
-        message = (
-            f"{view.path}: {candidate.name} was measured in class {candidate.class_!r}, and {incumbent.name} in "
-            f"{incumbent.class_!r}"
-        )
-        yield refusal("evidence-class-differs", message, "Measure both in one kind of place.")
-
-
-def _same_run(before: Sequence[View], view: View) -> Iterator[Reason]:
-    """A run that stands for two."""
-    again = "Evidence is of distinct runs: measure again, after the first."
-    for other in before:
-        if view.facts.form == "reports":
-            for ours, theirs in ((other.candidate, view.candidate), (other.incumbent, view.incumbent)):
-                if ours.run_id == theirs.run_id:
-                    message = (
-                        f"{view.path} and {other.path} hold the same run of {theirs.name}, {theirs.run_id}"
-                    )
-                    yield refusal("evidence-same-run", message, again)
-        elif view.facts.artefact or other.facts.artefact:
-            if view.facts.artefact == other.facts.artefact:
-                message = f"{view.path} and {other.path} are of one CI run, {view.facts.artefact}"
-                yield refusal("evidence-same-run", message, again)
-        elif view.facts.commit is not None and view.facts.commit == other.facts.commit:
-            message = (
-                f"{view.path} and {other.path} were checked in by one commit, {view.facts.commit[:12]}, and a "
-                "comparison names no run: nothing shows that these are two"
-            )
-            yield refusal(
-                "evidence-same-run", message, "Check each in when it is made, in a commit of its own."
-            )
-
-
-def conditions(
-    rule: Rule, views: Sequence[View], refusals: Sequence[Reason], baselined: str | Reason | None
-) -> tuple[Tested, ...]:
-    """Every condition of a rule, those that are always asked first."""
-    asked = [*([] if ALWAYS in rule.conditions else [ALWAYS]), *rule.conditions]
-    vacuous = [why for view in views if (why := vacuity(view))]
-    no_evidence = "the evidence is refused" if refusals else f"vacuous: {vacuous[0]}" if vacuous else None
-    if not views:
-        no_evidence = "there is no evidence to look at"
-    compared = {
-        condition: tuple(_figures(view, condition) for view in views)
-        for condition in asked
-        if condition.metric is not None
-    }
-    made = []
-    for condition in asked:
+def conditions(rule: Rule, found: Gathered, baselined: str | Reason) -> tuple[Tested, ...]:
+    """Every condition of a rule, those of every rule first."""
+    views = found.views
+    vacuous = [why for view in views if (why := view.vacuity)]
+    nothing = "the evidence is refused" if found.reasons else f"vacuous: {vacuous[0]}" if vacuous else None
+    if len(views) < rule.runs:
+        nothing = nothing or f"{len(views)} evidence runs, and {rule.runs} are needed"
+    wanted = dict.fromkeys((ALWAYS, *rule.conditions))
+    compared = {one: tuple(_figures(view, one) for view in views) for one in wanted if one.metric is not None}
+    tested = []
+    for condition in wanted:
         if condition.check == "baselined":
-            made.append(_baselined(condition, baselined))
-            continue
-        if condition.metric is not None:
-            holds, why, runs = _compared(condition, compared[condition])
-        elif condition.check == "stable":
-            holds, why, runs = _stable(condition, views, list(compared.values()))
+            holds = isinstance(baselined, str)
+            finding = Finding(holds, baselined if isinstance(baselined, str) else baselined.message)
         else:
-            holds, why, runs = _smoke(views) if condition.check == "smoke" else _every_query(views)
-        if no_evidence is not None:
-            holds, why = False, no_evidence if holds else f"{why}; {no_evidence}"
-        made.append(Tested(condition=condition, text=condition.text, proven=holds, why=why, runs=runs))
-    return tuple(made)
+            if condition in compared:
+                finding = _compared(condition, compared[condition])
+            elif condition.check == "stable":
+                finding = _stable(condition, views, list(compared.values()))
+            else:
+                finding = _smoke(views) if condition.check == "smoke" else _every_query(views)
+            if nothing is not None:
+                finding = Finding(
+                    False, nothing if finding.holds else f"{finding.why}; {nothing}", finding.runs
+                )
+        tested.append(
+            Tested(
+                condition=condition,
+                text=condition.text,
+                proven=finding.holds,
+                why=finding.why,
+                runs=finding.runs,
+            )
+        )
+    return tuple(tested)
 
 
-Finding = tuple[bool, str, tuple[Figures, ...]]
+class Finding(NamedTuple):
+    """Whether a condition holds, why, and its figures."""
+
+    holds: bool
+    why: str
+    runs: tuple[Figures, ...] = ()
 
 
 def _compared(condition: Condition, runs: tuple[Figures, ...]) -> Finding:
     failing = [run for run in runs if not run.holds]
     if not failing:
-        return True, f"holds in all {len(runs)} runs", runs
-    first = failing[0]
-    sides = {"candidate": first.candidate, "incumbent": first.incumbent}
+        return Finding(True, f"holds in all {len(runs)} runs", runs)
+    sides = {"candidate": failing[0].candidate, "incumbent": failing[0].incumbent}
     if lacking := [name for name, value in sides.items() if value is None]:
-        return False, f"{' and '.join(lacking)} of {first.evidence} without {condition.metric}", runs
-    return False, f"does not hold in {first.evidence}" + _more(len(failing)), runs
+        why = f"{' and '.join(lacking)} of {failing[0].evidence} without {condition.metric}"
+        return Finding(False, why, runs)
+    return Finding(False, f"does not hold in {_listed([run.evidence for run in failing])}", runs)
 
 
-def _more(count: int) -> str:
-    return f" and {count - 1} more" if count > 1 else ""
-
-
-def _baselined(condition: Condition, baselined: str | Reason | None) -> Tested:
-    proven = isinstance(baselined, str)
-    why = baselined if isinstance(baselined, str) else baselined.message if baselined else "it has no floors"
-    return Tested(condition=condition, text=condition.text, proven=proven, why=why)
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
 def _stable(condition: Condition, views: Sequence[View], compared: Sequence[tuple[Figures, ...]]) -> Finding:
     holding = sum(all(runs[place].holds for runs in compared) for place in range(len(views)))
-    enough = len(views) >= condition.wanted
     why = f"every measure holds in {holding} of {len(views)} runs"
-    return enough and holding == len(views), why if enough else f"{why}; {condition.wanted} are needed", ()
+    if len(views) < condition.wanted:
+        return Finding(False, f"{why}; {condition.wanted} are needed")
+    return Finding(holding == len(views), why)
 
 
 def _smoke(views: Sequence[View]) -> Finding:
     """The runs of both sides are sound and show something (R8); the figures are queries with a relevant document."""
-    runs = []
-    words = []
+    words, runs = [], []
     for view in views:
-        why = view.unsound or _failed(view) or vacuity(view)
-        if why:
-            words.append(f"{view.path}: {why}")
-        hits = [
-            sum(_any_relevant(query, side.limit) for query in side.queries.values()) for side in _sides(view)
-        ]
-        runs.append(
-            Figures(
-                evidence=view.path,
-                n=len(_joined(view)),
-                candidate=hits[0],
-                incumbent=hits[1],
-                difference=hits[0] - hits[1],
-                holds=not why,
-            )
-        )
-    return not words, "; ".join(words) or "queries with a relevant document, of both", tuple(runs)
-
-
-def _failed(view: View) -> str | None:
-    failed = sum(side.failed for side in _sides(view))
-    return f"{failed} queries without a sound answer" if failed else None
+        failed = sum(side.failed for side in view.sides)
+        why = f"{failed} queries of {view.name} without a sound answer" if failed else view.vacuity
+        words += [why] if why else []
+        runs.append(_counts(view, *map(_hits, view.sides), holds=not why))
+    return Finding(not words, "; ".join(words) or "queries with a relevant document, of both", tuple(runs))
 
 
 def _every_query(views: Sequence[View]) -> Finding:
-    runs = []
-    words = []
+    words, runs = [], []
     for view in views:
         lost = sorted(view.incumbent.queries.keys() - view.candidate.queries.keys())
-        if lost:
-            words.append(f"{view.path}: the candidate does not score {some(lost)}")
-        ours, theirs = len(view.candidate.queries), len(view.incumbent.queries)
-        runs.append(
-            Figures(
-                evidence=view.path,
-                n=len(_joined(view)),
-                candidate=ours,
-                incumbent=theirs,
-                difference=ours - theirs,
-                holds=not lost,
-            )
-        )
-    return not words, "; ".join(words) or "queries scored, of both", tuple(runs)
+        words += [f"{view.name}: the candidate does not score {_listed(lost)}"] if lost else []
+        runs.append(_counts(view, *(len(side.queries) for side in view.sides), holds=not lost))
+    return Finding(not words, "; ".join(words) or "queries scored, of both", tuple(runs))
 
 
-def vacuity(view: View) -> str | None:
-    """Why a run shows nothing (R8): no query ran, or neither side found anything."""
-    if not _joined(view):
-        return f"no query was scored on both sides of {view.path}"
-    for side in _sides(view):
-        if any(_any_relevant(query, side.limit) for query in side.queries.values()):
-            return None
-    return f"both sides of {view.path} score zero on all queries"
+def _counts(view: View, ours: int, theirs: int, *, holds: bool) -> Figures:
+    return Figures(
+        evidence=view.name,
+        n=len(view.joined),
+        candidate=ours,
+        incumbent=theirs,
+        difference=ours - theirs,
+        holds=holds,
+    )
 
 
-def _sides(view: View) -> tuple[Side, Side]:
-    return view.candidate, view.incumbent
-
-
-def _joined(view: View) -> list[str]:
-    return sorted(view.candidate.queries.keys() & view.incumbent.queries.keys())
+def _hits(side: Side) -> int:
+    return sum(_any_relevant(query, side.limit) for query in side.queries.values())
 
 
 def _figures(view: View, condition: Condition) -> Figures:
@@ -356,25 +252,17 @@ def _figures(view: View, condition: Condition) -> Figures:
 
     metric = condition.metric or ""
     if metric == "missing_ground_truth":
-        ours, theirs = view.candidate.missing, view.incumbent.missing
-        return Figures(
-            evidence=view.path,
-            candidate=ours,
-            incumbent=theirs,
-            difference=ours - theirs,
-            holds=_holds(condition.is_, ours - theirs),
-        )
-    joined = _joined(view)
-    columns = [column(side, metric, joined) for side in _sides(view)]
-    means = [None if not values else metrics.mean(values) for values in columns]
-    after, before = columns
+        ours, theirs = (side.missing for side in view.sides)
+        return _counts(view, ours, theirs, holds=_holds(condition.is_, ours - theirs))
+    after, before = (column(side, metric, view.joined) for side in view.sides)
     if not after or not before:
-        return Figures(evidence=view.path, n=len(joined), candidate=means[0], incumbent=means[1], holds=False)
-    change = paired(
-        before, after, metric == "any_relevant_at_k" or (metric not in CONTRACT and metrics.is_binary(metric))
-    )
+        means = [metrics.mean(values) if values else None for values in (after, before)]
+        n = len(view.joined)
+        return Figures(evidence=view.name, n=n, candidate=means[0], incumbent=means[1], holds=False)
+    binary = metric == "any_relevant_at_k" or (metric not in CONTRACT and metrics.is_binary(metric))
+    change = paired(before, after, binary)
     return Figures(
-        evidence=view.path,
+        evidence=view.name,
         n=change.n,
         candidate=change.after,
         incumbent=change.before,
@@ -386,8 +274,8 @@ def _figures(view: View, condition: Condition) -> Figures:
     )
 
 
-def _holds(wanted: Literal["higher", "at-least-equal", "not-higher"] | None, difference: float) -> bool:
-    """Compared unrounded; a difference within 1e-9 is none."""
+def _holds(wanted: Comparison | None, difference: float) -> bool:
+    """Compared unrounded; a difference within 1e-9 is no difference."""
     if wanted == "higher":
         return difference > TOLERANCE
     return difference >= -TOLERANCE if wanted == "at-least-equal" else difference <= TOLERANCE

@@ -1,147 +1,238 @@
 """Whether `eval.toml`'s defaults, the policy and the promotion records agree: a promotion is there whole or not.
 
-Part of every check, so nothing is read beyond what must be, and no model is built.
+Part of every check. What a record cites is read again and its conditions are derived anew; where there is no record,
+nothing is read and no model of promotions is imported.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.console import utf8
-from eval_gate.check.eligibility import refusal
-from eval_gate.policy import BASELINES, BUDGETS, FLOORS, Budgets, Floors
+from eval_core.errors import EvalError, Refused
+from eval_core.policy.evidence import Line, path_of, read_evidence
+from eval_core.policy.files import BUDGETS, FLOORS, Policy
 from eval_gate.verdict import Reason
 
-#: Where records lie below the policy's folder; `models.RECORDS` is the same.
+if TYPE_CHECKING:
+    from eval_gate.promotion.models import PromotionRecord, Rules
+    from eval_gate.promotion.rules import Gathered
+
+#: Where records lie below the policy's folder.
 RECORDS = "promotions"
 
 _NAME = re.compile(r"([0-9]{4,9})-.+\.json")
 
 
-def mixed(config: Path, policy: Path, floors: Floors, budgets: Budgets) -> list[Reason]:
-    """A5: say which piece of a promotion is missing, for each dataset that has a default or a record.
+class Target(NamedTuple):
+    """What the branch has that a change is held against: its rules, the names of its records, and its defaults."""
 
-    The arm that is the default must have floors that gate, a baseline and a latency budget; where the dataset has
-    promotion records, the newest must name it as the candidate, and the floors must stand on a run of that record or on
-    a later one, so that an older bar cannot be put back below a newer default.
+    rules: Rules
+    records: Collection[str] = ()
+    defaults: Mapping[str, str] = {}
+
+
+def mixed(config: Path, policy: Policy, target: Target | None = None) -> list[Reason]:
+    """A5: say what is missing or unproven of a promotion, for each dataset that has a default or a record.
+
+    The arm that is the default must have floors and a written latency budget; where the dataset has promotion records,
+    the newest must name it as the candidate, and the floors must stand on a run of that record or on a later one, so
+    that an older bar cannot be put back below a newer default. Each record's conditions must follow from the runs that
+    it cites.
 
     Args:
         config: eval.toml; one that is absent, or does not read, has no default.
-        policy: the policy's folder.
-        floors, budgets: what it holds.
+        policy: what `policy/` says.
+        target: a record that it does not have must be by one of its rules, and over its default; None: the rule that
+            a record carries is taken as it is.
     """
-    defaults = _defaults(config)
-    found = records(policy / RECORDS)
-    if not defaults and not found:
-        return []
-    newest: dict[PurePosixPath, tuple[Path, Any]] = {}
+    arms, defaults = _config(config)
+    found = records(policy.folder / RECORDS)
     reasons = []
+    newest: dict[PurePosixPath, tuple[Path, PromotionRecord]] = {}
+    replaced = {PurePosixPath(name): arm for name, arm in (target.defaults if target else {}).items()}
     for before, path in zip([None, *found], found, strict=False):
-        record = _record(path)
-        if record is None:
-            reasons.append(_reason(f"{path}: is no promotion record", "Restore it from git."))
+        try:
+            record = _record(path)
+        except Refused as error:
+            reasons.append(Reason.of(error))
             continue
-        if before is not None and _number(before) == _number(path):
-            message = f"{before} and {path} have one number, so neither is the newest"
+        if before is not None and number(before) == number(path):
+            mend = "Two promotions met: keep the one that was merged first, and repeat the other."
             reasons.append(
-                _reason(
-                    message, "Two promotions met: keep the one that was merged first, and repeat the other."
-                )
+                _mixed(f"it has the number of {before.name}, so neither is the newest", path, mend)
             )
-        newest[PurePosixPath(record["dataset"])] = (path, record)
+        dataset = PurePosixPath(record.dataset)
+        newest[dataset] = (path, record)
+        wrong = [*_unproven(policy.folder, record, arms)]
+        if target is not None and path.name not in target.records:
+            if record.rule not in target.rules.rule:
+                wrong.append(f"its rule over {record.rule.over!r} is not one of the target's")
+            if replaced.get(dataset, record.incumbent) != record.incumbent:
+                wrong.append(
+                    f"it is over {record.incumbent!r}, and {replaced[dataset]!r} is the default there"
+                )
+            replaced[dataset] = record.candidate
+        mend = "Restore it and what it cites from git, or promote again."
+        reasons += [_mixed(what, path, mend) for what in wrong]
     for dataset, (path, record) in newest.items():
         if dataset not in {PurePosixPath(name) for name in defaults}:
-            named = f"{path} promotes {record['candidate']!r} for {str(dataset)!r}"
-            message = f"{named}, and {config} names no default for it"
-            reasons.append(_reason(message, "Restore [default] of eval.toml from git."))
-    for name, arm in defaults.items():
-        lacking = [*_lacking(arm, policy, floors, budgets)]
-        last = newest.get(PurePosixPath(name))
-        if last is not None:
-            lacking += _unrecorded(arm, *last, floors)
-        if lacking:
-            message = f"{config}: {arm!r} is the default for {name!r}, and {'; '.join(lacking)}"
-            reasons.append(
-                _reason(
-                    message,
-                    "A promotion moves default, floors, baseline and budget in one commit: restore what is missing, or "
-                    f"promote again:  eval-gate promote {arm} --over … --write",
-                )
+            what = (
+                f"it promotes {record.candidate!r} for {str(dataset)!r}, and {config} names no default for it"
             )
+            reasons.append(_mixed(what, path, "Restore [default] of eval.toml from git."))
+    for name, arm in defaults.items():
+        lacking = [*_lacking(arm, policy), *_unrecorded(arm, policy, newest.get(PurePosixPath(name)))]
+        if lacking:
+            what = f"{arm!r} is the default for {name!r}, and {'; '.join(lacking)}"
+            mend = (
+                "A promotion moves default, floors, evidence and budget in one commit: restore what is missing, or "
+                f"promote again:  eval-gate promote {arm} --write"
+            )
+            reasons.append(_mixed(what, config, mend))
     return reasons
 
 
-def _reason(message: str, remedy: str) -> Reason:
-    return refusal("promotion-mixed", utf8(message), remedy)
+def cited(folder: Path) -> dict[str, set[str]]:
+    """By arm, the runs that promotion records cite: their lines are kept for as long as the records are.
 
+    Args:
+        folder: `policy/`.
 
-def _defaults(config: Path) -> dict[str, str]:
-    """The arm that is the default by dataset. What is wrong with eval.toml is told by what measures."""
-    try:
-        table = tomllib.loads(config.read_text(encoding="utf-8")).get("default", {})
-    except (OSError, ValueError, RecursionError):
-        return {}
-    held = table if isinstance(table, dict) else {}
-    return {name: arm if isinstance(arm, str) else repr(arm) for name, arm in held.items()}
+    Raises:
+        Refused: a record does not read.
+    """
+    found: dict[str, set[str]] = {}
+    for record in map(_record, records(folder / RECORDS)):
+        evidence = record.evidence
+        for arm, runs in ((record.candidate, evidence.candidate), (record.incumbent, evidence.incumbent)):
+            if runs:
+                found.setdefault(arm, set()).update(run.run_id for run in runs)
+    return found
 
 
 def records(folder: Path) -> list[Path]:
     """The records in a folder, oldest first."""
-    numbered = [
-        (int(match[1]), path) for path in folder.glob("*.json") if (match := _NAME.fullmatch(path.name))
-    ]
-    return [path for _, path in sorted(numbered)]
+    return sorted(
+        (path for path in folder.glob("*.json") if _NAME.fullmatch(path.name)),
+        key=lambda path: (number(path), path.name),
+    )
 
 
-def next_number(folder: Path) -> int:
-    """The number of the next record."""
-    found = records(folder)
-    return _number(found[-1]) + 1 if found else 1
-
-
-def _number(path: Path) -> int:
+def number(path: Path) -> int:
+    """The number of a record."""
     return int(path.name.partition("-")[0])
 
 
-def _record(path: Path) -> Mapping[str, Any] | None:
+def _mixed(what: str, file: Path, mend: str) -> Reason:
+    return Reason.of(Refused("promotion-mixed", utf8(what), file=utf8(str(file)), mend=mend))
+
+
+def _config(path: Path) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """The arms of eval.toml, and the default by dataset. What is wrong with it is reported by what measures."""
     try:
-        record = json.loads(path.read_bytes())
-        runs = [(run["run_id"], run["started"], run["sha256"]) for run in record["floors"]]
-        texts = [record["dataset"], record["candidate"], *(text for run in runs for text in run)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    sound = record.get("schema") == "promotion-record-v1" and runs and all(isinstance(t, str) for t in texts)
-    return record if sound else None
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}, {}
+    arms, defaults = (
+        held if isinstance(held := table.get(name), dict) else {} for name in ("arms", "default")
+    )
+    return arms, {name: arm if isinstance(arm, str) else repr(arm) for name, arm in defaults.items()}
 
 
-def _lacking(arm: str, policy: Path, floors: Floors, budgets: Budgets) -> Iterator[str]:
-    held = floors.arms.get(arm)
-    if held is None:
-        yield f"has no floors in {policy / FLOORS}"
-    elif held.tracked:
-        yield f"is only tracked in {policy / FLOORS}, so nothing gates it"
-    # os.path says no where a name is too long for a file; Path would raise.
-    if not os.path.exists(policy / BASELINES / f"{arm}.json"):
-        yield f"has no baseline in {policy / BASELINES}"
-    budget = budgets.arms.get(arm)
+def _record(path: Path) -> PromotionRecord:
+    from pydantic import ValidationError
+
+    from eval_core.faults import first_fault
+    from eval_gate.promotion.models import PromotionRecord, problems
+
+    try:
+        record = PromotionRecord.model_validate_json(path.read_bytes())
+        what = next(problems(record.rule), None)
+    except ValidationError as error:
+        what = first_fault(error, PromotionRecord)
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+    if what is not None:
+        raise Refused("promotion-mixed", what, file=path, mend="Restore the record from git.")
+    return record
+
+
+def _unproven(folder: Path, record: PromotionRecord, arms: Mapping[str, Any]) -> Iterator[str]:
+    """What a record claims and does not show."""
+    from eval_gate.promotion.rules import judge
+
+    table = arms.get(record.incumbent)
+    backend = table.get("backend") if isinstance(table, dict) else None
+    if (
+        not record.evidence.comparisons
+        and backend is not None
+        and record.rule.over not in (record.incumbent, backend)
+    ):
+        yield f"its rule is over {record.rule.over!r}, and not over {record.incumbent!r} or {backend!r}"
+    try:
+        gathered = _cited(folder, record)
+    except EvalError as error:
+        yield error.message
+        return
+    derived = judge(record.candidate, record.incumbent, record.rule, gathered, "floored when it was replaced")
+    yield from (reason.message for reason in derived.reasons)
+    if not derived.reasons:
+        for one in derived.conditions:
+            if not one.proven:
+                yield f"what it cites does not prove: {one.text} ({one.why})"
+
+
+def _cited(folder: Path, record: PromotionRecord) -> Gathered:
+    from eval_core.files import digest_file
+    from eval_gate.promotion.evidence import Arm, Paper, of_comparisons, of_runs
+
+    evidence = record.evidence
+    lines: list[list[Line]] = []
+    for arm, runs in ((record.candidate, evidence.candidate), (record.incumbent, evidence.incumbent)):
+        path = path_of(folder, arm)
+        held = {line.run_id: line for line in read_evidence(path)} if runs else {}
+        for run in runs:
+            if run.run_id not in held or held[run.run_id].line != run.line:
+                what = f"run {run.run_id} is not there as the record cites it"
+                raise Refused("promotion-mixed", what, file=path)
+        lines.append([held[run.run_id] for run in runs])
+    if not evidence.comparisons:
+        return of_runs((record.candidate, lines[0]), (record.incumbent, lines[1]))
+    papers = []
+    for one in evidence.comparisons:
+        path = folder / RECORDS / one.file
+        if not path.is_file() or digest_file(path) != one.sha256:
+            raise Refused("promotion-mixed", "it is not there as the record cites it", file=path)
+        papers.append(Paper(path, one.file, one.commit))
+    sides = evidence.comparisons[0]
+    return of_comparisons(papers, Arm(sides.candidate), Arm(sides.incumbent), lines[0])
+
+
+def _lacking(arm: str, policy: Policy) -> Iterator[str]:
+    if arm not in policy.floors.arms:
+        yield f"has no floors in {policy.folder / FLOORS}"
+    budget = policy.budgets.arms.get(arm)
     if budget is None or budget.p95_ms is None:
-        yield f"has no p95_ms in {policy / BUDGETS}"
+        yield f"has no p95_ms in {policy.folder / BUDGETS}"
 
 
-def _unrecorded(arm: str, path: Path, record: Mapping[str, Any], floors: Floors) -> Iterator[str]:
-    if record["candidate"] != arm:
-        yield f"{path}, the newest record for it, promotes {record['candidate']!r}"
+def _unrecorded(arm: str, policy: Policy, last: tuple[Path, PromotionRecord] | None) -> Iterator[str]:
+    if last is None:
         return
-    held = floors.arms.get(arm)
-    if held is None:
+    path, record = last
+    if record.candidate != arm:
+        yield f"{path}, the newest record for it, promotes {record.candidate!r}"
         return
-    promoted = {run["sha256"] for run in record["floors"]}
-    last = max(run["started"] for run in record["floors"])
-    if not any(run.sha256 in promoted or run.started > last for run in held.evidence):
-        yield f"its floors stand on older runs than {path}, and on none of those that it names"
+    if arm not in policy.floors.arms:
+        return
+    try:
+        baseline = policy.arm(arm).baseline
+    except Refused:  # its arm's own refusal
+        return
+    if baseline.started < max((run.started for run in record.evidence.candidate), default=""):
+        yield f"its floors stand on older runs than {path} cites"

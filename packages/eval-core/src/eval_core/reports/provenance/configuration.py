@@ -99,6 +99,7 @@ class Configured(NamedTuple):
 
     path: Path
     arms: Mapping[str, Any]
+    default: Mapping[str, Any] = {}
 
     def against(self, report: Report) -> list[Finding]:
         """Hold a report against its arm here; see `against_config`."""
@@ -117,10 +118,11 @@ def configuration(path: Path) -> Configured:
     Raises:
         Misuse: there is no such file, it is not TOML, or it has no table of arms.
     """
-    arms = _toml(read_text(path, "configuration"), path, "configuration").get("arms")
+    table = _toml(read_text(path, "configuration"), path, "configuration")
+    arms, default = table.get("arms"), table.get("default", {})
     if not isinstance(arms, Mapping):
         raise Misuse(f"{path}: has no [arms.NAME]", reason="file-malformed")
-    return Configured(path, arms)
+    return Configured(path, arms, default if isinstance(default, Mapping) else {})
 
 
 def _definition(path: Path) -> Mapping[str, Any] | None:
