@@ -18,7 +18,6 @@ from scipy import stats
 
 from eval_core.scoring.statistics import (
     ENUMERATED,
-    Interval,
     binomial_above,
     bootstrap,
     flip_rate_upper,
