@@ -1,15 +1,19 @@
-"""What the tests of promotion share: arms measured at two commits of a real repository, and sides made by hand."""
+"""What the tests of promotion share: arms measured at two commits of a real repository, and sides written by hand."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_gate.promotion.models import EvidenceFacts, Rule
-from eval_gate.promotion.rules import Side, View
+from policy_support import resealed
+
+from eval_core.policy.files import read_policy
+from eval_gate.promotion.models import Promotion, Rule
+from eval_gate.promotion.rules import Gathered, Side, View, judge
+from eval_gate.promotion.state import Target, mixed
 
 if TYPE_CHECKING:
     from conftest import Done, Space
@@ -46,27 +50,23 @@ dataset = "memory"
 backend = "bm25"
 filter_from = ["kind"]
 """
-
-FIRST, SECOND = "runs/1", "runs/2"
+ARMS = ("plain", "same", "tuned", "short", "filtered")
 
 
 def staged(space: Space) -> None:
-    """Measure the arms at two commits, check each run in, and baseline the reference."""
+    """Measure the arms at two commits, floor them, and commit that."""
     root = space.root
     root.mkdir(exist_ok=True)
     shutil.copytree(REPOSITORY / "datasets" / "memory", root / "memory")
     (root / "eval.toml").write_text(EVAL_TOML)
     (root / "policy").mkdir()
     shutil.copyfile(RULES, root / "policy" / "promotion.toml")
-    for folder in (FIRST, SECOND):
-        space.commit(f"before {folder}")
+    for message in ("one", "two"):
+        space.commit(message)
         done = space.core("measure", "-q")
         assert done.code == 0, done.err
-        shutil.copytree(root / ".eval" / "reports", root / folder)
-    for verb in ("floor", "baseline"):
-        done = space.gate(verb, "plain", "--write")
-        assert done.code == 0, done.err
-    space.commit("the reference, baselined")
+    space.policy({arm: space.reports(arm) for arm in ARMS})
+    space.commit("floors")
 
 
 class Stage:
@@ -77,46 +77,42 @@ class Stage:
         self.root = space.root
         self.policy = space.root / "policy"
         self.config = space.root / "eval.toml"
+        self.record = self.policy / "promotions" / "0001-tuned.json"
 
-    def promote(
-        self,
-        candidate: str = "tuned",
-        *more: str | Path,
-        over: str = "plain",
-        evidence: tuple[str, ...] = (FIRST, SECOND),
-    ) -> Done:
+    def promote(self, candidate: str = "tuned", *more: str | Path, over: str | None = "plain") -> Done:
         """Run the verb."""
-        named = [word for path in evidence for word in ("--evidence", path)]
-        return self.space.gate("promote", candidate, "--over", over, *named, *more)
+        return self.space.gate("promote", candidate, *(("--over", over) if over else ()), *more)
 
-    def told(self, *arguments: Any, **named: Any) -> Any:
-        """What it says in JSON, which is on standard output for exit codes 0 and 1."""
-        done = self.promote(*(arguments or ("tuned",)), "--format", "json", **named)
+    def answer(self, candidate: str = "tuned", *more: str | Path, over: str | None = "plain") -> Any:
+        """What it says in JSON, for exit codes 0 and 1."""
+        done = self.promote(candidate, *more, "--format", "json", over=over)
         assert done.code in (0, 1), done.err
         value = json.loads(done.out)
         assert value["exit_code"] == done.code
+        assert (value["verdict"] == "refused") == bool(value["reasons"])
         return value
 
     def codes(self, *arguments: Any, **named: Any) -> list[str]:
-        """The reason codes of that; no condition on a measure is proven beside one, where the evidence is refused."""
-        value = self.told(*arguments, **named)
-        assert (value["verdict"] == "refused") == bool(value["reasons"])
-        return [reason["code"] for reason in value["reasons"]]
+        """The reason codes of that."""
+        return [reason["code"] for reason in self.answer(*arguments, **named)["reasons"]]
 
-    def written(self) -> None:
-        """Promote for good, and commit."""
-        done = self.promote("tuned", "--p95-ms", "1000", "--write")
-        assert done.code == 0, done.out + done.err
-        self.space.commit("Promote tuned over plain")
-
-    def forged(self, name: str, change: Callable[[Any], object], folder: str = SECOND) -> None:
-        """Alter a checked-in report so that it is sound, and check that in."""
-        self.space.forge(self.root / folder / f"{name}.json", change)
-        self.space.commit("a forged report")
+    def change_run(self, arm: str, change: Callable[[Any], object], *, every: bool = False) -> None:
+        """Change the baseline of an arm, or every run, with digests redone and the floors that follow; and commit."""
+        lines = {name: self.space.lines(name) for name in ARMS}
+        *others, last = lines[arm]
+        lines[arm] = [*(resealed(line, change) if every else line for line in others), resealed(last, change)]
+        self.space.policy(lines)
+        self.space.commit("changed runs")
 
     def rules(self, text: str) -> None:
         """Write other rules."""
         (self.policy / "promotion.toml").write_text(f'schema = "promotion-rules-v1"\n{text}')
+
+    def mixed(self, target: Target | None = None) -> list[str]:
+        """What is mixed here, in words."""
+        reasons = mixed(self.config, read_policy(self.policy), target)
+        assert {(reason.code, reason.word) for reason in reasons} <= {("promotion-mixed", "refused")}
+        return [reason.message for reason in reasons]
 
 
 def condition_of(value: Any, text: str) -> Any:
@@ -130,27 +126,18 @@ def rule(*conditions: Mapping[str, Any], over: str = "incumbent") -> Rule:
     return Rule.model_validate_json(json.dumps({"over": over, "conditions": list(conditions)}))
 
 
-def side(name: str, ranks: Mapping[str, int | None], *, limit: int = 10, **more: Any) -> Side:
+def rule_text(over: str, conditions: Iterable[Mapping[str, Any]]) -> str:
+    """A rule as TOML."""
+    rows = (", ".join(f"{key} = {json.dumps(value)}" for key, value in one.items()) for one in conditions)
+    return f'[[rule]]\nover = "{over}"\nconditions = [{", ".join(f"{{ {row} }}" for row in rows)}]\n'
+
+
+def side(ranks: Mapping[str, int | None], *, limit: int = 10, **more: Any) -> Side:
     """One side whose queries have one relevant document each, at these ranks."""
-    fields: dict[str, Any] = {
-        "name": name,
-        "backend": name,
-        "queries": {query: (((1, rank),), limit) for query, rank in ranks.items()},
-        "limit": limit,
-        "task": {"corpus": "c"},
-        "system": {"backend": name},
-        "class_": "ci",
-        **more,
-    }
-    return Side(**fields)
+    return Side({query: ([(1, rank)], limit) for query, rank in ranks.items()}, limit, **more)
 
 
-def view(candidate: Side, incumbent: Side, number: int = 1, **more: Any) -> View:
-    """One evidence run of two such sides, distinct from others by its number."""
-    from dataclasses import replace
-
-    facts = EvidenceFacts(
-        path=f"runs/{number}", form="reports", files={}, commit=f"{number:040x}", checked_in=True
-    )
-    sides = [replace(one, run_id=one.run_id or f"{one.name}-{number}") for one in (candidate, incumbent)]
-    return View(facts=facts, candidate=sides[0], incumbent=sides[1], **more)
+def judged(wanted: Rule, *pairs: tuple[Side, Side]) -> Promotion:
+    """The answer on runs of such sides, the candidate first."""
+    views = [View(f"run {number}", *pair) for number, pair in enumerate(pairs, 1)]
+    return judge("new", "old", wanted, Gathered(views), "yes")

@@ -20,6 +20,9 @@ BOM = b"\xef\xbb\xbf"
 BOM_FAULT = "begins with a byte order mark; save it as UTF-8 without one"
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical(value: Any) -> bytes:
     """The one JSON form that digests are taken over.
 
@@ -28,9 +31,7 @@ def canonical(value: Any) -> bytes:
     Raises:
         ValueError: a number is not finite, or a text holds a lone surrogate.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return _CANONICAL.encode(value).encode("utf-8")
 
 
 def digest(value: Any) -> str:

@@ -163,6 +163,8 @@ class BarChange(Closed):
     key: str = Field(
         description="The choice, measure or file; a looser one needs a new reason under this key."
     )
+    measure: str | None = Field(default=None, description="Where it is about the number of one measure.")
+    category: str | None = None
     before: str | None
     after: str | None
     looser: bool

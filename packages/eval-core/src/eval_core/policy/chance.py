@@ -9,6 +9,7 @@ with probability C(N - r, R - 1) / C(N, R), whence mrr; and DCG is a sum of mean
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from eval_core.policy.evidence import Line
@@ -29,21 +30,19 @@ def expected_mean(line: Line, measure: str, category: str | None = None) -> floa
     """The mean of a measure that random rankings have on average, None where it has no closed form here."""
     parsed = metrics.parse(measure)
     limit = int(str(line.task["limit"]))
-    seen: dict[tuple[tuple[int, ...], int], float | None] = {}
-    values = []
-    for entry in line.scored:
-        if category is not None and entry.category != category:
-            continue
-        grades = tuple(sorted((grade for _, grade, _ in entry.judged if grade > 0), reverse=True))
-        documents = line.documents if entry.candidates is None else entry.candidates
-        key = (grades, documents)
-        if key not in seen:
-            seen[key] = expected(parsed, grades, documents, limit)
-        value = seen[key]
+    shapes = Counter(
+        (tuple([grade for _, grade, _ in entry.judged if grade > 0]), entry.candidates)
+        for entry in line.scored
+        if category is None or entry.category == category
+    )
+    total = 0.0
+    for (grades, candidates), queries in shapes.items():
+        documents = line.documents if candidates is None else candidates
+        value = expected(parsed, sorted(grades, reverse=True), documents, limit)
         if value is None:
             return None
-        values.append(value)
-    return metrics.mean(values)
+        total += queries * value
+    return total / max(1, shapes.total())
 
 
 def expected(measure: Measure, grades: Sequence[int], documents: int, limit: int) -> float | None:

@@ -9,10 +9,11 @@ an earlier line, they are written once: `same` names that run. That is how a lin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -20,7 +21,7 @@ from eval_core.errors import Refused
 from eval_core.files import digest, refuse_special
 from eval_core.models import Closed
 from eval_core.reports.check import quality_digest
-from eval_core.reports.entries import Entry, entries_of
+from eval_core.reports.entries import Entry, Outcome, entries_of
 from eval_core.reports.keys import digested_parts
 from eval_core.reports.models import Health, cutoffs_of
 from eval_core.reports.provenance import producer_of
@@ -132,12 +133,16 @@ class Line(Closed):
         found = self._columns.get(measure)
         if found is None:
             score = metrics.scorer([metrics.parse(measure)])
-            deepest = self.cutoffs[-1]
-            found = self._columns[measure] = [
-                score(metrics.ranked(e.pairs(), deepest if e.retrieved is None else e.retrieved))[0]
-                for e in self.scored
-            ]
+            # Most queries have few judgements, so that most of them are ranked like one before.
+            values = {shape: score(metrics.ranked(*shape))[0] for shape in set(self._shapes)}
+            found = self._columns[measure] = [values[shape] for shape in self._shapes]
         return found
+
+    @cached_property
+    def _shapes(self) -> list[tuple[tuple[tuple[int, int | None], ...], int]]:
+        """(grade, rank) of the judged documents of each scored entry, and how many documents were retrieved."""
+        deepest = self.cutoffs[-1]
+        return [(tuple(e.pairs()), deepest if e.retrieved is None else e.retrieved) for e in self.scored]
 
     def values(self, measure: str, category: str | None = None) -> list[float]:
         """The values of a measure over the scored queries, or over those of a category."""
@@ -315,8 +320,10 @@ def _contradiction(line: Line) -> str | None:
 
 
 def _counts(line: Line) -> str | None:
-    for outcome in ("scored", "errored", "unscored", "unscorable"):
-        found = sum(entry.outcome == outcome for entry in line.entries)
-        if getattr(line.health, outcome) != found:
-            return f"health.{outcome} is {getattr(line.health, outcome)}, and the entries give {found}"
+    counts = Counter([entry.outcome for entry in line.entries])
+    for outcome in get_args(Outcome):
+        if getattr(line.health, outcome) != counts[outcome]:
+            return (
+                f"health.{outcome} is {getattr(line.health, outcome)}, and the entries give {counts[outcome]}"
+            )
     return None

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from eval_core.files import digest
-from eval_core.reports.entries import Entry, entries_digest, entries_of
-from eval_core.reports.keys import task_digests
+from eval_core.reports.entries import Entry, Fields, entries_digest, fields_digest, fields_of
+from eval_core.reports.keys import digested_parts
 from eval_core.scoring import metrics
 
 if TYPE_CHECKING:
@@ -38,8 +38,11 @@ def quality_digest(task: Mapping[str, Any], system: Mapping[str, Any], entries: 
 
 def quality_of(report: ReportFields) -> str:
     """The quality digest that a report's keys and rows give."""
-    entries = entries_of(report.rows, report.dataset.documents, report.cutoffs[-1])
-    return quality_digest(report.task.parts, report.system.parts, entries)
+    return _quality(report, fields_of(report.rows, report.dataset.documents, report.cutoffs[-1]))
+
+
+def _quality(report: ReportFields, fields: Iterable[Fields]) -> str:
+    return digest([report.task.parts, report.system.parts, fields_digest(fields)])
 
 
 def run_digest(report: ReportFields) -> str:
@@ -214,8 +217,9 @@ def check_digests(report: ReportFields) -> None:
     Raises:
         ValueError: the first that does not agree.
     """
-    parts = task_digests(
-        ((row.id, row.text, row.meta) for row in report.rows),
+    fields = fields_of(report.rows, report.dataset.documents, report.cutoffs[-1])
+    parts = digested_parts(
+        ((name, query) for name, query, *_ in fields),
         ((row.id, {judged.id: judged.grade for judged in row.judged}) for row in report.rows),
     )
     for part, digested in parts.items():
@@ -224,7 +228,7 @@ def check_digests(report: ReportFields) -> None:
     rankings = rankings_digest(report.rows)
     if report.digests.rankings != rankings:
         raise ValueError("digests.rankings is not the digest of the rows")
-    if report.digests.quality != quality_of(report):
+    if report.digests.quality != _quality(report, fields):
         raise ValueError("digests.quality is not the digest of the keys and rows")
     if report.digests.run != run_digest(report):
         raise ValueError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Literal
 
 from pydantic import Field
@@ -43,34 +44,50 @@ class Entry(Closed):
         return [(grade, rank) for _, grade, rank in self.judged]
 
 
-def entries_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> tuple[Entry, ...]:
-    """The entries of a report's rows.
+#: The fields of an entry, in their order.
+Fields = tuple[str, str, Outcome, str, bool, int | None, int | None, Sequence[tuple[str, int, int | None]]]
+
+
+def fields_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> list[Fields]:
+    """The fields of the entries of a report's rows: a digest needs no more, and a model a query takes its time.
 
     Args:
         rows: of the report.
         documents: of the corpus.
         deepest: the largest cut-off, to which rows hold ids.
     """
-    return tuple(
-        Entry.model_construct(
-            id=row.id,
-            query=query_digest(row.text, row.meta),
-            outcome=row.outcome,
-            category=row.category,
-            must_pass=row.meta.get("must_pass") is True,
-            candidates=None if row.candidates == documents else row.candidates,
-            retrieved=None if len(row.ids) == deepest else len(row.ids),
-            judged=tuple([(judged.id, judged.grade, judged.rank) for judged in row.judged]),
+    return [
+        (
+            row.id,
+            query_digest(row.text, row.meta),
+            row.outcome,
+            row.category,
+            row.meta.get("must_pass") is True,
+            None if row.candidates == documents else row.candidates,
+            None if len(row.ids) == deepest else len(row.ids),
+            tuple([(judged.id, judged.grade, judged.rank) for judged in row.judged]),
         )
         for row in rows
+    ]
+
+
+def entries_of(rows: Iterable[ReportRow], documents: int, deepest: int) -> tuple[Entry, ...]:
+    """The entries of a report's rows; see `fields_of`."""
+    names = tuple(Entry.model_fields)
+    return tuple(
+        Entry.model_construct(**dict(zip(names, fields, strict=True)))
+        for fields in fields_of(rows, documents, deepest)
     )
+
+
+def fields_digest(fields: Iterable[Fields]) -> str:
+    """SHA-256 over the fields of entries, in the order of their ids."""
+    return digest(sorted(fields, key=itemgetter(0)))
 
 
 def entries_digest(entries: Iterable[Entry]) -> str:
     """SHA-256 over the entries, in the order of their ids."""
-    return digest(
-        [
-            [e.id, e.query, e.outcome, e.category, e.must_pass, e.candidates, e.retrieved, e.judged]
-            for e in sorted(entries, key=lambda entry: entry.id)
-        ]
+    return fields_digest(
+        (e.id, e.query, e.outcome, e.category, e.must_pass, e.candidates, e.retrieved, e.judged)
+        for e in entries
     )

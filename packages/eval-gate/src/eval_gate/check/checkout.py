@@ -6,10 +6,12 @@ Only here does the gate start git, and only where it is strict. A working tree i
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
+from eval_core.console import utf8
 from eval_core.reports.report import Report
 from eval_gate.check.eligibility import Standing
 from eval_gate.check.head import head
@@ -19,15 +21,25 @@ class Checkout:
     """The repository around a folder."""
 
     def __init__(
-        self, root: Path, require: Collection[str], *, strict: bool, owned: Collection[str] = (), policy: Path
+        self,
+        root: Path,
+        require: Collection[str],
+        *,
+        strict: bool,
+        policy: Path,
+        owned: Collection[str] = (),
+        sets: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        """`owned` are the arms of the owner's lane; `policy` is the folder in which commits may differ."""
+        """`policy` is the folder in which commits may differ, `owned` are the arms of the owner's lane, `sets` the
+        folders of their sets by arm."""
         self._root = root
         self._require = frozenset(require)
         self._strict = strict
         self._owned = owned
         self._policy = policy
+        self._sets = sets
         self._differing: dict[str, tuple[str, ...] | None] = {}
+        self._written: dict[Path, list[tuple[str, int]]] = {}
 
     def standing(self, report: Report, path: Path, named: bool) -> Standing:
         """What is known of a report in the file `path`, `named` by `--report` or not.
@@ -37,7 +49,8 @@ class Checkout:
         """
         commit, owner = report.environment.commit, report.arm in self._owned
         if not self._strict:
-            return Standing(self._require, named=named, owner=owner, head=self.head)
+            newer = () if named else self._written_since(report.arm, path)
+            return Standing(self._require, named=named, owner=owner, head=self.head, changed=newer)
         return Standing(
             self._require,
             strict=True,
@@ -46,7 +59,7 @@ class Checkout:
             head=self.head,
             differing=self._differences(commit),
             ancestor=named and owner and self._is_ancestor(commit),
-            uncommitted=self._uncommitted,
+            changed=self._uncommitted,
             tracked=self._is_tracked(path),
         )
 
@@ -85,6 +98,17 @@ class Checkout:
         from eval_core.measuring.environment import uncommitted
 
         return tuple(line[2:].strip() for line in (uncommitted(self._root) or "").splitlines())
+
+    def _written_since(self, arm: str, report: Path) -> tuple[str, ...]:
+        """Files of the arm's set that were written after its report."""
+        folder = self._sets.get(arm)
+        if folder is None:
+            return ()
+        if folder not in self._written:
+            files = (*folder.glob("*.*"), *folder.glob("qrels/*.tsv"))
+            self._written[folder] = [(os.fspath(file), file.stat().st_mtime_ns) for file in files]
+        measured = report.stat().st_mtime_ns
+        return tuple(utf8(name) for name, written in self._written[folder] if written > measured)
 
     def _is_tracked(self, path: Path) -> bool:
         if path.absolute().parent.parts[-2:] != (".eval", "reports"):

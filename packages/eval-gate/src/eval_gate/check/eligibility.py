@@ -59,7 +59,7 @@ class Standing:
         differing: files outside policy/ that differ between the report's commit and HEAD; None where nobody asked git,
             or git does not know the commit.
         ancestor: whether HEAD descends from the report's commit, where git was asked.
-        uncommitted: files that are not committed now.
+        changed: files that are not committed now; in a working tree, those of the set that are newer than the report.
         tracked: whether git tracks the report's file, which lies in the folder for what was measured.
     """
 
@@ -70,7 +70,7 @@ class Standing:
     head: str | None = None
     differing: tuple[str, ...] | None = None
     ancestor: bool = False
-    uncommitted: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     tracked: bool = False
 
 
@@ -202,8 +202,8 @@ def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]
     if environment.dirty is not False:
         what = "outside of git" if environment.dirty is None else "on a tree with uncommitted changes"
         yield "clean", _refused("tree-dirty", f"it was measured {what}", again)
-    elif standing.uncommitted and not (standing.named and standing.owner):
-        what = f"the tree changed after it was measured: {some(list(standing.uncommitted))}"
+    elif standing.changed and not (standing.named and standing.owner):
+        what = f"the tree changed after it was measured: {some(list(standing.changed))}"
         yield "clean", _refused("tree-changed", what, again)
     if standing.tracked:
         what = "git tracks the report, so that a checkout brings it, and nothing measured it here"

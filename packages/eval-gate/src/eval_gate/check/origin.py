@@ -110,6 +110,15 @@ def owned(configured: Configured | None) -> frozenset[str]:
     return frozenset(name for name, arm in _tables(configured) if arm.get("lane") == "owner")
 
 
+def sets(configured: Configured | None) -> Mapping[str, Path]:
+    """The folder of each arm's set."""
+    return {
+        name: configured.path.parent / arm["dataset"]
+        for name, arm in _tables(configured)
+        if configured and isinstance(arm.get("dataset"), str)
+    }
+
+
 def without_latency(configured: Configured | None) -> frozenset[str]:
     """The arms for which no p95 is supposed (M8): those of the owner's lane, and services, which options give an
     address or a port."""

@@ -227,20 +227,23 @@ class _Gate:
         names = _selected(list(known), arms, places, self.floors)
         changes: tuple[BarChange, ...] = ()
         reasons: list[Reason] = []
+        notes: tuple[str, ...] = (NO_BRANCH,)
+        promotions = None
         if self.target is not None:
-            from eval_gate.floors.difference import against
+            from eval_gate.floors.target import against
 
             held = against(self.policy, self.target, self.config)
             changes = held.changes
             reasons += held.reasons
             self.require |= held.require
+            notes, promotions = held.notes, held.promotions
         # Another floors file beside it is of some of its arms.
         whole = self.floors.name == FLOORS and not arms
         # Most workspaces promote nothing, and need not read how.
         if whole and ((self.folder / "promotions").exists() or (self.configured and self.configured.default)):
             from eval_gate.promotion.state import mixed
 
-            reasons += mixed(self.config, self.policy)
+            reasons += mixed(self.config, self.policy, promotions)
         seen: list[Seen] = []
         verdict = judge(
             self._graded(names, places, reports, seen),
@@ -250,7 +253,7 @@ class _Gate:
             orphans=[utf8(name) for name in self.policy.traces() if name not in known] if whole else [],
             reasons=reasons,
             seen=seen,
-            notes=(NO_BRANCH,) if self.target is None else (),
+            notes=notes,
         )
         return verdict.model_copy(update={"target": self.target, "bar": changes})
 
@@ -258,7 +261,7 @@ class _Gate:
         self, names: tuple[str, ...], places: dict[str, Path], reports: Path, seen: list[Seen]
     ) -> Iterator[ArmVerdict]:
         from eval_gate.check.checkout import Checkout
-        from eval_gate.check.origin import Origins, owned
+        from eval_gate.check.origin import Origins, owned, sets
 
         origins = Origins(
             self.folder,
@@ -273,6 +276,7 @@ class _Gate:
             strict=self.strict,
             owned=owned(self.configured),
             policy=self.policy.folder,
+            sets=sets(self.configured),
         )
         # One at a time: of fifty arms no more than one report is held.
         for name in names:

@@ -1,46 +1,90 @@
-"""`eval-gate floor`: a proposal of floors as a diff, and on request the file."""
+"""`eval-gate floor`: the one verb that moves the bar: floors, baseline, budget and evidence together, or nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from eval_gate.cli.types import SHARE
+from eval_gate.cli.types import POSITIVE, Finite, Several, drops, reasons
 from eval_gate.cli.types import margin as margin_of
-from eval_gate.cli.types import reason as reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from eval_core.errors import EvalError
-    from eval_core.reports.report import Report
-    from eval_gate.policy import ArmFloors
+    from eval_core.policy.evidence import Line
+    from eval_core.reports.provenance.configuration import Configured
+    from eval_gate.floors.propose import Proposed, Standing, Wish
 
 _EPILOG = """\b
 Examples:
-  eval-gate floor                               every arm that has a report, as a diff of policy/floors.toml
-  eval-gate floor memory-bm25 --write           write it, with the evidence it stands on
-  eval-gate floor memory-bm25 --margin derived  as many misses as the runs' own flips explain
-  eval-gate floor memory-bm25 --by-category     a floor for each category of 20 queries or more too
-  eval-gate floor notes --drifts 0.1 --write    a corpus that follows a branch: documents within 10%
-  eval-gate floor memory-bm25 --evidence a.json --evidence b.json
+  eval-gate floor                               what the last runs of .eval give, for every arm that has a report
+  eval-gate floor memory-bm25 --measure --write measure twice here and now, and write
+  eval-gate floor --from eval-8812.zip eval-8813.zip --write
+                                                what two CI runs uploaded, for all arms at once
+  eval-gate floor notes --reason recall@10="ten of twelve documents" --write
+                                                leave a measure out
+  eval-gate floor notes --margin 3 --reason margin="the index is random" --write
+  eval-gate floor notes --drifts 0.1 --reason corpus="it follows a branch" --write
+  eval-gate floor notes --max-drop mrr=5 --p95-ms 500 --reason p95_ms="a large model" --write
   eval-gate floor memory-bm25 --form plain      a plain table, rounded down, for another gate
 
-Evidence is two or more runs of one task and one system. Where --evidence names none, it is every whole run of
-.eval/history/ARM that measured what the newest report did, in the same kind of place, on a clean tree.
+A floor stands on two or more runs of one task and one system, the last of which is the baseline. What was chosen for an
+arm stays unless an option says otherwise. What lets more pass than what stands, or than is usual, needs a reason under
+its key: floors (lower numbers), task, class, lane, margin, corpus, drift, by_category, p95_ms, max_drop,
+max_drop_everywhere, or the measure that is left out.
 
-What an arm's floors say of margin, categories, tracking and drift stays unless an option says otherwise. A bar that is
-loosened, or moved to another task, needs --reason; so do floors for an arm whose own were deleted.
-
-All that is asked for is written, or nothing: where one arm is refused, the last line floors the others.
+All that is asked for is written, or nothing. Nothing is written where no number moved.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=Several, epilog=_EPILOG)
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
+@click.option("--measure", "measuring", is_flag=True, help="Measure the arms twice, here and now.")
+@click.option(
+    "--from",
+    "places",
+    multiple=True,
+    metavar="PATH...",
+    type=click.Path(path_type=Path),
+    help="Folders or zip files of .eval, as CI uploaded them.",
+)
+@click.option(
+    "--reason",
+    "said",
+    multiple=True,
+    callback=reasons,
+    metavar='KEY="..."',
+    help="Why more may pass. Repeatable.",
+)
+@click.option(
+    "--margin", callback=margin_of, metavar="MISSES|derived", help="Misses below the worst run.  [default: 2]"
+)
+@click.option("--metric", "measures", multiple=True, metavar="MEASURE", help="Hold it, too. Repeatable.")
+@click.option(
+    "--by-category/--overall", default=None, help="Floor every category of 20 queries or more, too."
+)
+@click.option(
+    "--drifts",
+    type=Finite(0, 0.5, min_open=True),
+    help="The corpus moves: documents may differ by this share.",
+)
+@click.option("--p95-ms", type=POSITIVE, help="Most milliseconds at the 95th percentile.")
+@click.option(
+    "--max-drop",
+    multiple=True,
+    callback=drops,
+    metavar="MEASURE=POINTS",
+    help="How far a measure may fall below the baseline; everywhere=POINTS: all of them. Repeatable.",
+)
+@click.option("--form", type=click.Choice(["native", "plain"]), default="native", show_default=True)
+@click.option("--write", is_flag=True, help="Write floors, budgets and evidence.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
 @click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
+@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -48,274 +92,217 @@ All that is asked for is written, or nothing: where one arm is refused, the last
     show_default=True,
     help="Where measuring wrote.",
 )
-@click.option(
-    "--evidence",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A report to stand on. Repeatable; one arm.",
-)
-@click.option("--metric", "measures", multiple=True, metavar="MEASURE", help="What to floor. Repeatable.")
-@click.option(
-    "--margin",
-    callback=margin_of,
-    metavar="MISSES|derived",
-    help="Misses below the worst evidence, or derived: from how much the runs differ.  [default: 2]",
-)
-@click.option(
-    "--by-category/--overall", default=None, help="Floor every category of 20 queries or more, too."
-)
-@click.option(
-    "--track/--gate", "tracked", default=None, help="Grade and tell, but never fail; needs --reason."
-)
-@click.option("--drifts", type=SHARE, help="The corpus moves: documents may differ by this share.")
-@click.option(
-    "--reason",
-    callback=reason_of,
-    help="Why the bar is loosened, or another task measured; kept in the file.",
-)
-@click.option("--form", type=click.Choice(["native", "plain"]), default="native", show_default=True)
-@click.option("--write", is_flag=True, help="Write the floors and copies of the evidence.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["diff", "json"]), default="diff", show_default=True
-)
-@click.pass_context
 def floor(
-    context: click.Context,
     arms: tuple[str, ...],
-    policy: Path,
-    output: Path,
-    evidence: tuple[Path, ...],
-    measures: tuple[str, ...],
+    measuring: bool,
+    places: tuple[Path, ...],
+    said: dict[str, str],
     margin: int | str | None,
+    measures: tuple[str, ...],
     by_category: bool | None,
-    tracked: bool | None,
     drifts: float | None,
-    reason: str | None,
+    p95_ms: float | None,
+    max_drop: dict[str, float],
     form: str,
     write: bool,
     output_format: str,
+    policy: Path,
+    config: Path,
+    output: Path,
 ) -> int:
-    """Propose floors: the worst of two or more measured runs, less a margin counted in misses."""
-    from eval_core.errors import EvalError, did_you_mean
-    from eval_core.scoring import metrics
-    from eval_gate.check.evidence import measured
-    from eval_gate.floors.propose import Wish, derive
-    from eval_gate.floors.text import floors_text, plain, present
-    from eval_gate.policy import (
-        BASELINES,
-        BUDGETS,
-        FLOORS,
-        MARGIN,
-        Budget,
-        Budgets,
-        Floors,
-        is_name,
-        read_budgets,
-        read_floors,
-    )
-    from eval_gate.reasons import unless_deleted
+    """Propose the bar that measured runs give, and write it: floors, baseline, budget and evidence."""
+    from eval_core.reports.provenance.configuration import configuration
+    from eval_gate.floors.propose import Wish
+    from eval_gate.floors.text import plain
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
-    known = measured(output / "reports")
-    names = tuple(dict.fromkeys(arms) or known)
-    if not names:
-        raise click.UsageError(f"no report in {output / 'reports'}; measure first:  eval-core measure")
-    for name in names:
-        if not is_name(name):
-            raise click.UsageError(
-                f"arm {name!r}: a name is lower-case letters, digits, . _ -{did_you_mean(name, known)}"
-            )
-    if evidence and len(names) != 1:
-        raise click.UsageError("--evidence goes with one arm")
-    for measure in measures:
-        metrics.parse(measure)
-    path = policy / FLOORS
-    bound = read_floors(path) if path.exists() and form == "native" else Floors(schema_="floors-v1")
-    previous = bound.arms
-    has_budgets = form == "native" and (policy / BUDGETS).exists()
-    budgets = read_budgets(policy / BUDGETS, bound) if has_budgets else Budgets(schema_="budgets-v1")
-    runs = {}
-    made = {}
-    refused: dict[str, EvalError] = {}
-    for name in names:
-        stands = previous.get(name)
-        if margin is None:
-            derived = stands is not None and stands.margin_rule == "derived"
-            misses = None if derived else stands.margin if stands is not None else MARGIN
-        else:
-            misses = margin if isinstance(margin, int) else None
-        share = drifts if drifts is not None else _drift(stands)
-        wish = Wish(
-            margin=misses,
-            measures=measures or (tuple(stands.metrics) if stands is not None else ()),
-            by_category=by_category if by_category is not None else bool(stands and stands.categories),
-            tracked=tracked if tracked is not None else bool(stands and stands.tracked),
-            drifts=share,
-            reason=reason,
-            budget=budgets.arms.get(name, Budget()),
-        )
-        try:
-            if stands is None and form == "native":
-                unless_deleted(policy, name, reason)
-            runs[name] = _runs(name, output, evidence, share)
-            made[name] = derive(name, runs[name], wish, stands)
-            if form == "plain":
-                plain({name: made[name]})
-        except EvalError as error:
-            made.pop(name, None)
-            refused[name] = error
-    if refused:
-        raise _told(refused, made, context)
+    if measuring and places:
+        raise click.UsageError("--measure and --from are two sources of runs; take one of them")
+    everywhere = max_drop.pop("everywhere", None)
+    wish = Wish(
+        margin=margin if isinstance(margin, int) else "derived" if margin else None,
+        measures=measures,
+        by_category=by_category,
+        drift=drifts,
+        p95_ms=p95_ms,
+        max_drop=max_drop,
+        everywhere=everywhere,
+        reasons=said,
+    )
+    configured = configuration(config) if config.exists() else None
+    bar = _Bar(policy, configured, native=form == "native")
+    source = _Runs(output, config, places, measuring, bar)
+    found = _proposed(source.arms(arms), source, bar, wish)
     if form == "plain":
-        click.echo(plain(made), nl=False)
+        click.echo(plain(one.after for one in found.values()), nl=False)
         return 0
-    before = present(path)
-    after = floors_text(before, made)
-    if write:
-        _write(policy, path, after, made, runs)
-    if output_format == "json":
-        from eval_gate.floors.proposal import proposal
-
-        click.echo(proposal(path, made, written=write).model_dump_json(by_alias=True, indent=1))
-    else:
-        _diff(path, before, after)
-        verb = (
-            f"Wrote {path} and the evidence beside it" if write else "Nothing was written; --write applies it"
-        )
-        click.echo(f"{verb}. A change of the bar is a commit of its own, that names the runs.")
-        bare = [name for name in made if not (policy / BASELINES / f"{name}.json").exists()]
-        if write and bare:
-            click.echo(
-                f"Next: eval-gate baseline {' '.join(bare)} --write    what later reports are compared with"
-            )
+    _print(found, bar, source.notes, write=write, form=output_format)
     return 0
 
 
-def _told(refused: Mapping[str, EvalError], made: Iterable[str], context: click.Context) -> EvalError:
-    """All that is refused in one error, with the code and the reason of the first; of one arm alone, its own."""
+class _Bar:
+    """The policy that stands, and what eval.toml says of its arms."""
+
+    def __init__(self, folder: Path, configured: Configured | None, *, native: bool) -> None:
+        from eval_core.policy.files import BUDGETS, FLOORS, Policy, read_policy
+        from eval_core.policy.models import Budgets, Floors
+        from eval_gate.check.origin import owned, without_latency
+
+        self.folder = folder
+        plain = without_latency(configured)
+        if native and (folder / FLOORS).exists():
+            self.policy = read_policy(folder, plain=plain)
+        else:
+            self.policy = Policy(folder, Floors(schema_="floors-v2"), Budgets(schema_="budgets-v2"), plain)
+        self.native = native
+        self.owned = owned(configured)
+        self.answering = set((configured.default if configured else {}).values())
+        self._budgets = (folder / BUDGETS).exists()
+
+    def drift(self, name: str) -> float | None:
+        """The share by which an arm's corpus may change as it stands."""
+        arm = self.policy.floors.arms.get(name)
+        return arm.drift if arm else None
+
+    def standing(self, name: str) -> Standing:
+        """What stands of an arm."""
+        from eval_core.errors import Refused
+        from eval_gate.floors.propose import Standing
+
+        policy, deleted = None, False
+        if name in self.policy.floors.arms:
+            try:
+                policy = self.policy.arm(name)
+            except Refused as error:
+                if error.code != "evidence-missing":
+                    raise
+                deleted = True
+        elif self.native:
+            deleted = name in self.policy.traces()
+        return Standing(
+            policy=policy,
+            deleted=deleted,
+            default_p95=name not in self.policy.plain,
+            owned=name in self.owned,
+            answers=self.native and name in self.answering,
+        )
+
+
+class _Runs:
+    """The runs of each arm, from one of three sources."""
+
+    def __init__(
+        self, output: Path, config: Path, places: Sequence[Path], measuring: bool, bar: _Bar
+    ) -> None:
+        from eval_gate.floors.sources import uploaded
+
+        self.output, self.config, self.bar, self.measuring = output, config, bar, measuring
+        self.notes: list[str] = []
+        self.runs: dict[str, list[Line]] | None = uploaded(places) if places else None
+
+    def arms(self, named: tuple[str, ...]) -> list[str]:
+        """The arms by name, else all that the source has."""
+        from eval_core.errors import did_you_mean
+        from eval_core.policy.files import is_name
+        from eval_gate.floors.sources import arms_of, measured_now, without_ci_run
+
+        known = list(self.runs) if self.runs is not None else arms_of(self.output)
+        for name in named:
+            if not is_name(name):
+                raise click.UsageError(
+                    f"arm {name!r}: a name is lower-case letters, digits, . _ -{did_you_mean(name, known)}"
+                )
+        if self.measuring:
+            from eval_core.config import load_workspace
+
+            self.runs = measured_now(load_workspace(self.config), named, 2, _note)
+            for name in without_ci_run(self.runs):
+                self.notes.append(f"{name}: class ci, and not of two CI runs: measured here and now")
+            return list(self.runs)
+        if not known and not named:
+            raise click.UsageError(
+                f"no report in {self.output / 'reports'}; measure first:  eval-gate floor --measure"
+            )
+        return list(dict.fromkeys(named)) or known
+
+    def of(self, name: str, drift: float | None) -> list[Line]:
+        """The runs of an arm."""
+        from eval_core.errors import Refused, did_you_mean
+        from eval_gate.floors.sources import history
+
+        if self.runs is None:
+            return history(name, self.output, drift, _note)
+        if name not in self.runs:
+            hint = f"{did_you_mean(name, self.runs)}  (arms: {', '.join(self.runs)})"
+            raise Refused("report-missing", f"none of the paths has a report of it{hint}", subject=name)
+        return self.runs[name]
+
+
+def _note(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _proposed(names: Sequence[str], source: _Runs, bar: _Bar, wish: Wish) -> dict[str, Proposed]:
+    """The policy of each arm as it would stand.
+
+    Raises:
+        EvalError: all that is refused, in one error.
+    """
+    from eval_core.errors import EvalError, Misuse
+    from eval_gate.floors.propose import CHOSEN, propose
+
+    found: dict[str, Proposed] = {}
+    refused: dict[str, EvalError] = {}
+    for name in names:
+        try:
+            drift = wish.drift if wish.drift is not None else bar.drift(name)
+            found[name] = propose(name, source.of(name, drift), wish, bar.standing(name))
+        except EvalError as error:
+            refused[name] = error
+    if refused:
+        raise _joined(refused, list(found))
+    unused = wish.reasons.keys() - {key for one in found.values() for key in one.used}
+    if unused:
+        keys = ", ".join(["floors", "task", "class", "lane", *CHOSEN])
+        what = "nothing here lets more pass under this key, so it needs no reason"
+        mend = f"Leave it out. Keys are {keys}, and a measure that is left out."
+        raise Misuse("reason-unneeded", what, key=f"--reason {min(unused)}", mend=mend)
+    return found
+
+
+def _joined(refused: Mapping[str, EvalError], others: list[str]) -> EvalError:
+    """All that is refused in one error, with the code of the first; of one arm alone, its own."""
     from eval_core.errors import CouldNot, Misuse, Refused
 
     first, *more = refused.values()
-    others = list(made)
     if not more and not others:
         return first
     kind = next(one for one in (Misuse, CouldNot, Refused) if one.exit_code == first.exit_code)
-    count = f"{len(refused)} of {len(refused) + len(others)} arms {'are' if more else 'is'} refused"
-    return kind(
-        "\n".join([*map(str, refused.values()), f"{count}; nothing was written."]),
-        reason=first.reason,
-        remedy=f"The others can be floored:  {_command(others, context)}" if others else None,
-    )
+    said: dict[str, None] = dict.fromkeys(map(str, refused.values()))
+    many = f"{len(refused)} of {len(refused) + len(others)} arms {'are' if more else 'is'} refused"
+    mend = f"The others can be floored by name:  {' '.join(others)}" if others else None
+    return kind(first.code, "\n".join([*said, f"{many}; nothing was written."]), mend=mend)
 
 
-def _command(arms: Iterable[str], context: click.Context) -> str:
-    """The command line that floors some arms, with the options that were given."""
-    import shlex
+def _print(found: Mapping[str, Proposed], bar: _Bar, notes: list[str], *, write: bool, form: str) -> None:
+    from eval_gate.floors.proposal import Proposal
+    from eval_gate.floors.words import proposal, summary, text
+    from eval_gate.floors.write import policy_files, write_all
 
-    from click.core import ParameterSource
-
-    words = ["eval-gate", "floor", *arms]
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not isinstance(parameter, click.Option) or not given or name in {"write", "output_format"}:
-            continue
-        value = context.params[name]
-        if parameter.is_flag:
-            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
-            continue
-        for one in value if parameter.multiple else (value,):
-            words += [parameter.opts[0], str(one)]
-    writes = [] if context.params["form"] == "plain" else ["--write"]
-    return shlex.join([*words, *writes])
-
-
-def _drift(stands: ArmFloors | None) -> float | None:
-    """The share that the present band of documents lies around its middle; None for a pinned corpus."""
-    if stands is None or stands.documents is None:
-        return None
-    low, high = stands.documents
-    return (high - low) / (high + low)
-
-
-def _runs(arm: str, output: Path, evidence: tuple[Path, ...], drifts: float | None) -> list[Report]:
-    """The runs to stand on: those named, else the newest and every run of the history that can stand beside it."""
-    from eval_core.errors import Refused
-    from eval_core.reports.report import read_report
-    from eval_gate.floors.propose import unfit, unlike
-
-    if evidence:
-        return [read_report(path, arm) for path in evidence]
-    newest = _newest(arm, output / "reports")
-    found = []
-    for path in sorted((output / "history" / arm).glob("*.json")):
-        # What is past must not stand in the way: runs of an earlier state are expected, and a file that no longer
-        # reads or a run that failed is left out, and told.
-        try:
-            report = read_report(path, arm)
-        except Refused as error:
-            click.echo(f"{arm}: left out: {error.message}", err=True)
-            continue
-        if report.run_id == newest.run_id or unlike(report, newest, drifts) is not None:
-            continue
-        problem = unfit(report)
-        if problem is not None:
-            click.echo(f"{arm}: run {report.run_id!r} is left out: it {problem.message}", err=True)
-        else:
-            found.append(report)
-    return [*found, newest]
-
-
-def _newest(arm: str, reports: Path) -> Report:
-    from eval_core.errors import Refused, did_you_mean
-    from eval_core.reports.report import read_report
-    from eval_gate.check.evidence import measured
-
-    path = reports / f"{arm}.json"
-    if not path.exists():
-        known = measured(reports)
-        raise Refused(
-            f"{path}: no such report{did_you_mean(arm, known)}  (arms with one: {', '.join(known) or 'none'})",
-            reason="report-missing",
-            remedy=f"Measure it twice, then try again:  eval-core measure {arm}",
-        )
-    return read_report(path, arm)
-
-
-def _write(
-    policy: Path, path: Path, text: str, made: Iterable[str], runs: Mapping[str, list[Report]]
-) -> None:
-    from eval_core.reports.report import dump
-    from eval_gate.floors.text import budgets_text
-    from eval_gate.floors.write import write_all
-    from eval_gate.policy import BUDGETS, EVIDENCE
-
-    # The floors last: copies that no floors cite leave the old bar, or are refused where there was none.
-    files = {
-        policy / EVIDENCE / name / f"{report.run_id}.json": dump(report.stripped())
-        for name in made
-        for report in runs[name]
-    }
-    if not (policy / BUDGETS).exists() and not path.exists():
-        # That there are no budgets is said by a file, so that losing the file cannot say it.
-        files[policy / BUDGETS] = budgets_text("", {}).encode()
-    files[path] = text.encode()
-    write_all(files)
-
-
-def _diff(path: Path, before: str, after: str) -> None:
-    import difflib
-
-    from eval_core.console import paint
-
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
-    )
-    shown = False
-    for line in lines:
-        shown = True
-        colour = "green" if line.startswith("+") else "red" if line.startswith("-") else None
-        click.echo(paint(line, colour) if colour else line)
-    if not shown:
-        click.echo(f"{path} already says so.")
+    moved = {name: one for name, one in found.items() if one.moved}
+    written: list[str] = []
+    said = {name: proposal(one) for name, one in found.items()}
+    if write and moved:
+        files = policy_files(bar.policy, {name: one.after for name, one in moved.items()})
+        write_all(files)
+        written = [path.as_posix() for path in files]
+    if form == "json":
+        whole = Proposal(policy=bar.folder.as_posix(), written=tuple(written), notes=tuple(notes), arms=said)
+        click.echo(whole.model_dump_json(by_alias=True, indent=1))
+        return
+    for name, arm in said.items():
+        click.echo("\n".join(text(name, arm)))
+    for note in notes:
+        click.echo(note)
+    click.echo(summary(bar.folder.as_posix(), written, moved=bool(moved)))

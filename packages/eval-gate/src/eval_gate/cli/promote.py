@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eval_gate.cli.types import POSITIVE
-from eval_gate.cli.types import reason as reason_of
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.reports.report import Report
-    from eval_gate.policy import Floors
+    from eval_core.policy.arm import ArmPolicy
+    from eval_core.policy.evidence import Line
+    from eval_core.policy.files import Policy
     from eval_gate.promotion.evidence import Arm
-    from eval_gate.promotion.models import Promotion
-    from eval_gate.promotion.rules import View
+    from eval_gate.promotion.models import Promotion, Rule
+    from eval_gate.promotion.places import Places
+    from eval_gate.promotion.rules import Gathered
     from eval_gate.verdict import Reason
 
 _EPILOG = """\b
 Examples:
-  eval-gate promote memory-dense --over memory-bm25 --evidence runs/1 --evidence runs/2
-                                        what is proven, and what would change
-  eval-gate promote … --p95-ms 50 --write
-                                        change it: default, floors, baseline, budget and record, all or nothing
-  eval-gate promote wiki-links --over local-lexical --evidence 1.json --evidence 2.json
-                                        comparisons of backends:  eval-core compare --backends … --format json
+  eval-gate promote memory-dense                over the default of its dataset: what is proven, and
+                                                what would change
+  eval-gate promote memory-dense --over memory-bm25 --p95-ms 50 --write
+                                                change it: default, budget and record, all or nothing
+  eval-gate promote wiki-links --over local-lexical --comparison policy/promotions/1.json \\
+    --comparison policy/promotions/2.json       by comparisons of backends:  eval-core compare
+                                                --backends … --format json
 
-Evidence is a folder with CANDIDATE.json and INCUMBENT.json, as .eval/reports has them, or the JSON of a comparison; two
-or more consecutive runs, the oldest commit first, committed as they are. --artefact stands for evidence that is not
-committed, in the order of that evidence: the address of the CI run that made it, or COMMIT=ADDRESS for a comparison.
+Evidence is the last runs of both arms in policy/evidence, which  eval-gate floor  wrote: as they are
+in HEAD, or of a CI run that they name. Comparisons lie below policy/promotions/, each checked in by
+a commit of its own.
 
 What must be shown is in policy/promotion.toml.
 
@@ -42,116 +45,184 @@ written; 2 wrong usage, rules or policy; 3 no repository, or this program failed
 
 @click.command(epilog=_EPILOG)
 @click.argument("candidate")
-@click.option("--over", "incumbent", required=True, metavar="INCUMBENT", help="Whose place it would take.")
+@click.option("--over", "incumbent", metavar="INCUMBENT", help="Whose place it would take; the default's.")
 @click.option(
-    "--evidence",
-    "paths",
+    "--comparison",
+    "papers",
     multiple=True,
-    required=True,
     type=click.Path(path_type=Path),
-    help="A run. Repeatable.",
+    help="A comparison of both backends, the oldest first. Repeatable.",
 )
-@click.option(
-    "--artefact", "artefacts", multiple=True, metavar="RUN_URL", help="Of evidence that is not committed."
-)
-@click.option("--dataset", help="The dataset folder whose default moves; the candidate's.")
 @click.option("--p95-ms", type=POSITIVE, help="The budget of its latency; the one that stands.")
+@click.option("--reason", help="Why; kept in the record, and beside a budget of more than 300 ms.")
+@click.option("--write", is_flag=True, help="Make the change, all or nothing.")
 @click.option(
-    "--reason",
-    callback=reason_of,
-    help="Why; kept in the record, and in the floors where these are loosened.",
+    "--policy", "folder", type=click.Path(path_type=Path), default=Path("policy"), show_default=True
 )
-@click.option("--write", "wanted", is_flag=True, help="Make the change, all or nothing.")
-@click.option("--rules", type=click.Path(path_type=Path), help="Other rules than POLICY/promotion.toml.")
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
 @click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
 @click.option(
-    "--output",
+    "--reports",
     type=click.Path(path_type=Path),
-    default=Path(".eval"),
+    default=Path(".eval/reports"),
     show_default=True,
-    help="Where measuring wrote: floors stand on it where the evidence is comparisons.",
+    help="Where the candidate was measured last: its latency.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
 def promote(
     candidate: str,
-    incumbent: str,
-    paths: tuple[Path, ...],
-    artefacts: tuple[str, ...],
-    dataset: str | None,
+    incumbent: str | None,
+    papers: tuple[Path, ...],
     p95_ms: float | None,
     reason: str | None,
-    wanted: bool,
-    rules: Path | None,
-    policy: Path,
+    write: bool,
+    folder: Path,
     config: Path,
-    output: Path,
+    reports: Path,
     form: str,
 ) -> int:
     """Hold CANDIDATE to the rule for taking INCUMBENT's place as the default; exit 1 unless all of it is proven."""
-    from eval_core.errors import did_you_mean
-    from eval_gate.check.origin import Origins
-    from eval_gate.policy import FLOORS, is_name, read_floors
-    from eval_gate.promotion.change import Wanted, plan, write
-    from eval_gate.promotion.evidence import gather, operator_only
-    from eval_gate.promotion.models import FEWEST_RUNS, RULES, read_rules, rule_for
-    from eval_gate.promotion.places import Places, artefact
+    from eval_core.policy.files import FLOORS, read_policy
+    from eval_gate.promotion.models import RULES, read_rules, rule_for
+    from eval_gate.promotion.places import Places, operator_only
     from eval_gate.promotion.rules import judge
 
-    for name in (candidate, incumbent):
-        if not is_name(name):
-            raise click.UsageError(f"{name!r}: a name is lower-case letters, digits, . _ -")
-    if candidate == incumbent:
-        raise click.UsageError(f"{candidate!r} cannot take its own place; name another with --over")
-    if len(paths) < FEWEST_RUNS:
-        raise click.UsageError(f"--evidence is given once; a promotion stands on {FEWEST_RUNS} runs or more")
-    read = read_rules(rules or policy / RULES)
     workspace = _workspace(config)
-    for name in (candidate, incumbent):
-        if workspace is not None and name not in workspace.arms and did_you_mean(name, workspace.arms):
-            raise click.UsageError(f"no arm {name!r} in {config}{did_you_mean(name, workspace.arms)}")
+    dataset = _dataset(candidate, workspace, config, write)
+    now = workspace.default.get(dataset) if workspace and dataset else None
+    incumbent = _incumbent(candidate, incumbent or now, workspace, config)
+    policy = read_policy(folder) if (folder / FLOORS).exists() or not papers else None
     sides = _arm(candidate, workspace), _arm(incumbent, workspace)
-    moved = _dataset(sides[0], workspace, dataset, wanted)
-    floors = read_floors(policy / FLOORS) if (policy / FLOORS).exists() else None
-    origins = Origins(policy, config, required=floors is not None and "provenance" in floors.require)
-    place = config.parent if config.parent.is_dir() else Path()
-    with Places.at(place) as places:
-        found = gather(paths, *sides, places, origins, [artefact(text) for text in artefacts])
-        backends = _backends(found.views)
-        names = tuple(name for name in (incumbent, sides[1].backend, backends[1]) if name)
-        rule = rule_for(read, rules or policy / RULES, tuple(dict.fromkeys(names)))
-        promotion = judge(
-            candidate,
-            incumbent,
-            rule,
-            found.views,
-            found.reasons,
-            _baselined(incumbent, policy, floors),
-            [
-                *operator_only(read.endpoint, sides[0], backends[0], config, places),
-                *_not_default(moved, workspace, *sides),
-            ],
-        )
-        head = places.tree.commit
-    promotion = promotion.model_copy(update={"dataset": moved})
-    if promotion.exit_code == 0 and workspace is not None and moved is not None:
-        from eval_core.errors import Refused
-
-        try:
-            runs = _runs(candidate, found.views, output)
-            change = plan(promotion, rule, runs, workspace, moved, policy, Wanted(p95_ms, reason), head)
-        except Refused as error:
-            promotion = _refused(promotion, error)
+    rules = read_rules(folder / RULES)
+    rule = rule_for(rules, folder / RULES, incumbent, sides[1].backend)
+    ours, theirs = _Held(candidate, policy), _Held(incumbent, policy)
+    with Places.at(config.parent if config.parent.is_dir() else Path()) as places:
+        if papers:
+            found = _compared(papers, folder, sides, ours, rule, places)
         else:
-            if wanted:
-                write(change.files)
-            promotion = promotion.model_copy(
-                update={"changes": change.told, "written": wanted, "record": str(change.record)}
-            )
+            found = _measured(ours, theirs, folder, rule, places)
+        blocked = [
+            *operator_only(rules.endpoint, sides[0], config, places),
+            *_not_default(dataset, now, candidate, incumbent),
+        ]
+    promotion = judge(candidate, incumbent, rule, found, theirs.baselined, blocked)
+    promotion = promotion.model_copy(update={"dataset": dataset})
+    if promotion.exit_code == 0 and workspace is not None and dataset is not None:
+        promotion = _changed(promotion, rule, ours, workspace, reports, p95_ms, reason, write)
     _print(promotion, form)
     return promotion.exit_code
+
+
+class _Held:
+    """An arm as the policy has it, and why it is not fit to be promoted, or promoted over."""
+
+    def __init__(self, name: str, policy: Policy | None) -> None:
+        from eval_core.errors import Refused
+        from eval_core.policy.faults import faults
+        from eval_gate.promotion.evidence import refused
+        from eval_gate.verdict import Reason
+
+        self.name, self.policy = name, policy
+        self.arm: ArmPolicy | None = None
+        self.reasons: list[Reason] = []
+        if policy is None or name not in policy.floors.arms:
+            mend = f"Measure it and floor it first:  eval-gate floor {name} --measure --write"
+            self.reasons = [refused("floors-missing", "it has no floors", mend, subject=name)]
+            return
+        try:
+            self.arm = policy.arm(name)
+        except Refused as error:
+            self.reasons = [Reason.of(error)]
+            return
+        for fault in faults(self.arm):
+            reason = Reason.of(fault)
+            subject = f"{reason.subject} of {name}" if reason.subject else name
+            self.reasons.append(reason.model_copy(update={"subject": subject}))
+
+    @property
+    def baselined(self) -> str | Reason:
+        """The words for its floors and baseline, or why it has none."""
+        if self.arm is None or self.reasons:
+            return self.reasons[0]
+        return f"floors on {len(self.arm.lines)} runs, baseline run {self.arm.baseline.run_id}"
+
+    def last(self, count: int) -> Sequence[Line]:
+        """The last runs that its floors stand on."""
+        return self.arm.lines[-count:] if self.arm else ()
+
+
+def _measured(ours: _Held, theirs: _Held, folder: Path, rule: Rule, places: Places) -> Gathered:
+    """The last runs of both arms."""
+    from eval_core.policy.evidence import path_of
+    from eval_gate.promotion.evidence import of_runs
+    from eval_gate.promotion.places import uncommitted
+
+    runs = {held.name: held.last(rule.runs) for held in (ours, theirs)}
+    found = of_runs((ours.name, runs[ours.name]), (theirs.name, runs[theirs.name]))
+    for held in (ours, theirs):
+        lines = runs[held.name]
+        found = found.refused(
+            [*held.reasons, *uncommitted(places, held.name, lines, path_of(folder, held.name))]
+        )
+    return found
+
+
+def _compared(
+    papers: Sequence[Path], folder: Path, sides: tuple[Arm, Arm], ours: _Held, rule: Rule, places: Places
+) -> Gathered:
+    """Comparisons of backends, each as HEAD has it."""
+    from eval_core.errors import Refused
+    from eval_gate.promotion.evidence import of_comparisons
+    from eval_gate.promotion.state import RECORDS
+    from eval_gate.verdict import Reason
+
+    kept, reasons = [], []
+    for path in papers:
+        try:
+            kept.append(places.checked_in(path, folder / RECORDS))
+        except Refused as error:
+            reasons.append(Reason.of(error))
+    found = of_comparisons(kept, *sides, ours.last(rule.runs))
+    # A backend that is no arm is held to the rule all the same; an arm needs floors to become the default.
+    return found.refused([*reasons, *(ours.reasons if sides[0].table is not None else ())])
+
+
+def _changed(
+    promotion: Promotion,
+    rule: Rule,
+    ours: _Held,
+    workspace: Workspace,
+    reports: Path,
+    p95_ms: float | None,
+    reason: str | None,
+    write: bool,
+) -> Promotion:
+    """The promotion with the change that it makes, or why that cannot be made."""
+    from eval_core.errors import Refused
+    from eval_core.reports.report import read_report
+    from eval_gate.floors.write import write_all
+    from eval_gate.promotion.change import budgeted, plan, unmet
+    from eval_gate.verdict import Reason
+
+    if ours.arm is None or ours.policy is None or promotion.dataset is None:
+        return promotion
+    try:
+        report = read_report(reports / f"{ours.name}.json", ours.name)
+        arm = budgeted(ours.arm, report, p95_ms, reason)
+        reasons = unmet(arm, report)
+    except Refused as error:
+        reasons = [Reason.of(error)]
+    if reasons:
+        return promotion.model_copy(
+            update={"verdict": "refused", "exit_code": 1, "reasons": (*promotion.reasons, *reasons)}
+        )
+    change = plan(promotion, rule, arm, report, ours.policy, workspace, promotion.dataset, reason)
+    if write:
+        write_all(change.files)
+    return promotion.model_copy(
+        update={"changes": change.words, "written": write, "record": str(change.record)}
+    )
 
 
 def _workspace(config: Path) -> Workspace | None:
@@ -168,87 +239,56 @@ def _arm(name: str, workspace: Workspace | None) -> Arm:
     return Arm(name, table.model_dump(mode="json", exclude_defaults=True) if table else None)
 
 
-def _dataset(candidate: Arm, workspace: Workspace | None, given: str | None, write: bool) -> str | None:
-    """The key of `[default]` that moves; None where the candidate is no arm, and nothing is to be written."""
+def _dataset(candidate: str, workspace: Workspace | None, config: Path, write: bool) -> str | None:
+    """The key of `[default]` that moves; None where the candidate is not an arm, and nothing is to be written."""
     from eval_core.config import same_folder
     from eval_core.errors import Misuse, did_you_mean
+    from eval_core.policy.files import is_name
 
-    if workspace is None or candidate.table is None:
-        if not write and given is None:
+    if not is_name(candidate):
+        raise click.UsageError(f"{candidate!r}: a name is lower-case letters, digits, . _ -")
+    known = workspace.arms if workspace else {}
+    if candidate not in known:
+        near = did_you_mean(candidate, known)
+        if not (write or near):
             return None
-        known = list(workspace.arms) if workspace else []
         raise Misuse(
-            f"eval.toml has no arm {candidate.name!r}{did_you_mean(candidate.name, known)}  "
-            f"(arms: {', '.join(known) or 'none'})",
-            reason="arm-unknown",
-            remedy="A promotion moves the default of a dataset to an arm: add the arm, measure it, then promote.",
+            "arm-unknown",
+            f"there is no arm {candidate!r}{near}  (arms: {', '.join(known) or 'none'})",
+            file=config,
+            mend="A promotion moves the default of a dataset to an arm: add the arm, measure it, then promote.",
         )
-    own = workspace.arms[candidate.name].dataset
-    if given is not None and not same_folder(given, own):
-        raise Misuse(
-            f"--dataset {given!r}: {candidate.name!r} is an arm of {own!r}; promote an arm of that dataset",
-            reason="dataset-differs",
+    own = known[candidate].dataset
+    defaults = workspace.default if workspace else {}
+    return next((key for key in defaults if same_folder(key, own)), own)
+
+
+def _incumbent(candidate: str, incumbent: str | None, workspace: Workspace | None, config: Path) -> str:
+    from eval_core.errors import did_you_mean
+    from eval_core.policy.files import is_name
+
+    if incumbent is None:
+        raise click.UsageError(
+            "its dataset has no default yet; say whose place it would take: --over INCUMBENT"
         )
-    return next((key for key in workspace.default if same_folder(key, own)), own)
+    if not is_name(incumbent):
+        raise click.UsageError(f"{incumbent!r}: a name is lower-case letters, digits, . _ -")
+    if candidate == incumbent:
+        raise click.UsageError(f"{candidate!r} cannot take its own place; name another with --over")
+    if workspace and incumbent not in workspace.arms and (near := did_you_mean(incumbent, workspace.arms)):
+        raise click.UsageError(f"there is no arm {incumbent!r} in {config}{near}")
+    return incumbent
 
 
-def _backends(views: list[View]) -> tuple[str | None, str | None]:
-    """The backends of both sides, as the evidence has them."""
-    return (views[0].candidate.backend, views[0].incumbent.backend) if views else (None, None)
-
-
-def _not_default(
-    dataset: str | None, workspace: Workspace | None, candidate: Arm, incumbent: Arm
-) -> list[Reason]:
+def _not_default(dataset: str | None, now: str | None, candidate: str, incumbent: str) -> Iterator[Reason]:
     """A promotion replaces what is the default now."""
-    from eval_gate.check.eligibility import refusal
+    from eval_gate.promotion.evidence import refused
 
-    now = workspace.default.get(dataset) if workspace and dataset else None
-    if now in (None, incumbent.name):
-        return []
-    if now == candidate.name:
-        return [refusal("already-default", f"{candidate.name!r} is the default for {dataset!r} already")]
-    message = f"the default for {dataset!r} is {now!r}, and {incumbent.name!r} is not in its place"
-    return [refusal("not-the-default", message, f"Hold the candidate against the default:  --over {now}")]
-
-
-def _baselined(incumbent: str, policy: Path, floors: Floors | None) -> str | Reason:
-    """The words for an incumbent's floors and baseline, or why it has none."""
-    from eval_core.errors import EvalError
-    from eval_gate.check.eligibility import refusal
-    from eval_gate.check.evidence import read_baseline, uncited
-
-    held = floors.arms.get(incumbent) if floors else None
-    if held is None:
-        return refusal("floors-missing", f"{incumbent} has no floors in {policy / 'floors.toml'}")
-    baseline = read_baseline(policy, incumbent, held)
-    if baseline is None or isinstance(baseline, EvalError):
-        return refusal("baseline-missing", baseline.message if baseline else f"{incumbent} has no baseline")
-    if broken := uncited(policy, incumbent, held):
-        return broken[0]
-    return f"floors on {len(held.evidence)} runs, baseline run {baseline.run_id}"
-
-
-def _runs(candidate: str, views: list[View], output: Path) -> list[Report]:
-    """What the candidate's floors will stand on: the evidence, or where that is comparisons its measured history."""
-    from eval_gate.promotion.evidence import history
-
-    runs = [view.candidate.report for view in views if view.candidate.report is not None]
-    return runs or history(candidate, output)
-
-
-def _refused(promotion: Promotion, error: Exception) -> Promotion:
-    """What was proven, and why the change cannot be made all the same."""
-    from eval_core.console import utf8
-    from eval_core.errors import Refused
-    from eval_gate.check.eligibility import refusal
-
-    if not isinstance(error, Refused):
-        raise error
-    reason = refusal(error.reason, utf8(error.message), error.remedy)
-    return promotion.model_copy(
-        update={"verdict": "refused", "exit_code": 1, "reasons": (*promotion.reasons, reason)}
-    )
+    if now == candidate:
+        yield refused("already-default", f"{candidate!r} is the default for {dataset!r} already")
+    elif now not in (None, incumbent):
+        what = f"the default for {dataset!r} is {now!r}, and {incumbent!r} is not in its place"
+        yield refused("not-the-default", what, f"Hold the candidate against the default:  --over {now}")
 
 
 def _print(promotion: Promotion, form: str) -> None:

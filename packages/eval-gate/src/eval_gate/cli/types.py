@@ -22,15 +22,63 @@ SHARE = Finite(0, 1)
 POSITIVE = Finite(min=0, min_open=True)
 
 
+class Several(click.Command):
+    """A command in which the option `--from` takes every word up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words: list[str] = []
+        within = False
+        for place, word in enumerate(args):
+            if word.startswith("-"):
+                within = word == "--from"
+                if word == "--":
+                    words += args[place:]
+                    break
+            elif within and words[-1] != "--from":
+                words.append("--from")
+            words.append(word)
+        return super().parse_args(ctx, words)
+
+
 def reason(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """A reason that says something: a callback of an option."""
-    from eval_gate.reasons import says
-
-    if value is not None and not says(value):
-        raise click.BadParameter(
-            f"{value!r} says nothing; say why in words, since they are kept in the file", ctx=ctx, param=param
-        )
+    if value is not None:
+        _check_says(value, ctx, param)
     return value
+
+
+def reasons(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Reasons by key, each of which says something: a callback of an option that is given as KEY=TEXT."""
+    found: dict[str, str] = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f'{value!r}: write KEY="why"', ctx=ctx, param=param)
+        _check_says(text, ctx, param)
+        if key in found:
+            raise click.BadParameter(f"{key!r} is given twice", ctx=ctx, param=param)
+        found[key.strip()] = text.strip()
+    return found
+
+
+def _check_says(text: str, ctx: click.Context, param: click.Parameter) -> None:
+    from eval_core.policy.faults import says
+
+    if not says(text):
+        raise click.BadParameter(
+            f"{text!r} says nothing; say why in words, since they are kept in the file", ctx=ctx, param=param
+        )
+
+
+def drops(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """Points by measure: a callback of an option that is given as MEASURE=POINTS."""
+    found = {}
+    for value in values:
+        measure, equals, points = value.partition("=")
+        if not equals or not measure:
+            raise click.BadParameter(f"{value!r}: write MEASURE=POINTS", ctx=ctx, param=param)
+        found[measure] = Finite(0, 100).convert(points, param, ctx)
+    return found
 
 
 def margin(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from eval_core.reports.models import ReportRow
-from eval_core.reports.report import Report
+from eval_core.policy.bars import TOLERANCE, Bar
+from eval_core.policy.evidence import Line
+from eval_core.reports.entries import Entry
 from eval_core.scoring import metrics
-from eval_gate.policy import TOLERANCE, Floor, lowest
 
 #: Random rankings of the whole set that are scored: at least the first, and of a small set as many more as keep the
 #: second (queries scored) small.
@@ -20,44 +20,49 @@ REACHED = 0.01
 _SEED = 20261130
 
 
-def reached(report: Report, floors: Mapping[str, Floor], category: str | None = None) -> list[str]:
-    """The floors that a random ranking of the set's documents reaches more than once in a hundred times.
+def reached(line: Line, bars: Iterable[Bar]) -> list[Bar]:
+    """The bars whose floor a random ranking of the documents reaches more than once in a hundred times.
 
-    The set is that of the report: its queries, judgements and limit, and for each query the documents that it may find,
-    which a filter or a scope can make few.
+    The set is that of the run: its judgements and limit, and for each query the documents that it may find, which a
+    filter or a scope can make few. Bars without a floor are passed over.
     """
-    rows = [
-        row
-        for row in report.rows
-        if row.outcome == "scored" and (category is None or row.category == category)
-    ]
-    names = list(floors)
-    passed = dict.fromkeys(names, 0)
-    rounds = max(ROUNDS, SCORED // max(1, len(rows)))
-    for means in _rounds(rows, names, report.dataset.documents, _limit(report), rounds):
-        for name, mean in zip(names, means, strict=True):
-            passed[name] += mean >= lowest(floors[name], len(rows)) - TOLERANCE
-    return [name for name in names if passed[name] > REACHED * rounds]
+    found: list[Bar] = []
+    slices: dict[str | None, list[Bar]] = {}
+    for bar in bars:
+        if bar.floor is not None:
+            slices.setdefault(bar.category, []).append(bar)
+    for category, floored in slices.items():
+        entries = [e for e in line.scored if category is None or e.category == category]
+        passed = [0] * len(floored)
+        rounds = max(ROUNDS, SCORED // max(1, len(entries)))
+        for means in _rounds(entries, [bar.measure for bar in floored], line, rounds):
+            for place, (bar, mean) in enumerate(zip(floored, means, strict=True)):
+                passed[place] += mean >= by_floor(bar) - TOLERANCE
+        found += [bar for bar, count in zip(floored, passed, strict=True) if count > REACHED * rounds]
+    return found
 
 
-def _limit(report: Report) -> int:
-    limit = report.task.parts["limit"]
-    return limit if isinstance(limit, int) else 1
+def by_floor(bar: Bar) -> float:
+    """The lowest mean that the floor alone lets pass."""
+    floor = bar.floor or 0.0
+    return floor if bar.misses is None else (bar.n - floor) / bar.n
 
 
-def _rounds(
-    rows: Sequence[ReportRow], names: Sequence[str], documents: int, limit: int, rounds: int
-) -> Iterator[list[float]]:
-    """Means over the rows of random rankings."""
+def _rounds(entries: Sequence[Entry], names: Sequence[str], line: Line, rounds: int) -> Iterator[list[float]]:
+    """Means over the entries of random rankings."""
+    limit = int(str(line.task["limit"]))
     score = metrics.scorer([metrics.parse(name) for name in names])
     chance = random.Random(_SEED)
-    judged = [([one.grade for one in row.judged], row.candidates or documents) for row in rows]
+    judged = [
+        ([grade for _, grade, _ in e.judged], line.documents if e.candidates is None else e.candidates)
+        for e in entries
+    ]
     for _ in range(rounds):
         tables = []
-        for wanted, choice in judged:
-            ranks = _distinct(chance, len(wanted), choice)
+        for grades, documents in judged:
+            ranks = _distinct(chance, len(grades), documents)
             pairs = [
-                (grade, rank if rank <= limit else None) for grade, rank in zip(wanted, ranks, strict=True)
+                (grade, rank if rank <= limit else None) for grade, rank in zip(grades, ranks, strict=True)
             ]
             tables.append(score(metrics.ranked(pairs, limit)))
         yield [metrics.mean(column) for column in zip(*tables, strict=True)]

@@ -1,238 +1,222 @@
-"""The bar's own diff: how floors and budgets differ from those of another commit, such as the target branch.
+"""How a bar differs from another one: the bar that stands, for `floor`, and that of a branch, for `check --target`.
 
-A floor that is lowered in the same change that needs it lowered is green; so that nobody overlooks it, the verdict says
-what the change does to the bar.
+One function, `changes`, says for an arm which of two policies lets more pass, and under which key that needs a reason.
+Choices are compared by the `looser` marks of their fields; numbers by the bar that the new runs give under the old
+choices, so that a wider margin is one change and worse runs are another.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from eval_core.errors import EvalError, Misuse
-from eval_core.models import Model, parse_toml
-from eval_gate.policy import (
-    BASELINES,
-    BUDGETS,
-    DEFAULT_MAX_DROP,
-    FLOORS,
-    TOLERANCE,
-    ArmFloors,
-    Budget,
-    Budgets,
-    Floor,
-    Floors,
-    lowest,
-)
+from pydantic import BaseModel
+
+from eval_core.policy.arm import ArmPolicy
+from eval_core.policy.bars import TOLERANCE, Bar, bars, default_drop, must_pass_lost
+from eval_core.policy.evidence import Line
+from eval_core.policy.faults import says
+from eval_core.policy.models import ArmFloors, Budget
+from eval_core.reports.keys import TASK_PARTS, differences
 from eval_gate.verdict import BarChange
 
+#: Keys of reasons that are neither a field nor a measure: worse numbers, another task, another class, another lane.
+EVENTS = ("floors", "task", "class", "lane")
 
-def against(
-    policy: Path, revision: str, floors: Floors, budgets: Budgets, config: Path
-) -> tuple[BarChange, ...]:
-    """How the policy differs from that of a commit. This starts git, which judging never does.
+#: The class in which a merge is gated.
+GATING = "ci"
 
-    Held against it: floors, budgets, baselines, waivers, the rules and records of promotions, and the defaults of
-    `config`.
+#: Parts of the task that are compared by what follows from them: documents by their digest, cut-offs by the measures.
+_FOLLOWED = frozenset({"recipe", "cutoffs"})
 
-    Raises:
-        CouldNot: there is no repository or no such commit.
-        Misuse: the policy lies outside of the repository, or that of the commit cannot be read.
+
+def changes(before: ArmPolicy | None, after: ArmPolicy) -> list[BarChange]:
+    """Everything in which two policies of an arm differ, with the new reason where one was given."""
+    if before is None:
+        return [
+            BarChange(arm=after.name, key="floors", before=None, after=f"n = {after.floors.n}", looser=False)
+        ]
+    found = [
+        *field_changes(ArmFloors, before.floors, after.floors, (before, after)),
+        *field_changes(Budget, before.budget, after.budget, (before, after)),
+        *_task(before, after),
+        *_runs(before, after),
+        *_numbers(before, after),
+    ]
+    return [
+        change.model_copy(update={"arm": after.name, "reason": _reason(change.key, before, after)})
+        for change in found
+    ]
+
+
+def reasons_of(policy: ArmPolicy, key: str) -> Mapping[str, str]:
+    """The table in which the reason of a key stands: of budgets.toml for its fields, else of floors.toml."""
+    return policy.budget.reasons if key in Budget.model_fields else policy.floors.reasons
+
+
+def new_reason(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+    """The reason that stands under a key and did not stand there before; None where it is old or says nothing."""
+    text = after.get(key, "")
+    return text if says(text) and text.split() != before.get(key, "").split() else None
+
+
+def _reason(key: str, before: ArmPolicy, after: ArmPolicy) -> str | None:
+    return new_reason(key, reasons_of(before, key), reasons_of(after, key))
+
+
+def field_changes(
+    model: type[BaseModel], before: Any, after: Any, policies: tuple[ArmPolicy, ArmPolicy] | None = None
+) -> Iterator[BarChange]:
+    """The chosen fields of a table that differ, compared as their `looser` marks say.
+
+    Args:
+        model: of both tables.
+        before, after: the tables.
+        policies: of the arm, which know what holds where a field is not given.
     """
-    from eval_core.reconstruct.tree import opened
-
-    with opened(policy if policy.is_dir() else Path(), revision) as tree:
-        top = (tree.work or policy).resolve()
-        # By its own name: a link in its place is no other policy.
-        here = policy.parent.resolve() / policy.name
-        if not here.is_relative_to(top):
-            raise Misuse(f"{policy}: lies outside of the repository, so {revision} has none of it")
-        place = here.relative_to(top)
-
-        def there(name: str | Path) -> bytes | None:
-            return tree.read(os.fsencode(place / name))
-
-        old_floors = _at(there(FLOORS), Floors, f"{revision}:{place / FLOORS}")
-        if old_floors is None:
-            message = f"new here; {revision} has none at {place}, so nothing can be held against it"
-            return (_change(None, "policy", None, message, True),)
-        old_budgets = _at(there(BUDGETS), Budgets, f"{revision}:{place / BUDGETS}")
-        before = old_floors, old_budgets or Budgets(schema_="budgets-v1")
-        found = [*changes(before, (floors, budgets))]
-        for name in floors.arms:
-            baseline = there(f"{BASELINES}/{name}.json")
-            old_arm, arm = old_floors.arms.get(name), floors.arms[name]
-            reason = arm.reason if old_arm is None or old_arm.reason != arm.reason else None
-            found += _baseline(name, baseline, _bytes(policy / BASELINES / f"{name}.json"), reason)
-        for name, what in _BESIDE.items():
-            old, now = there(name), _bytes(policy / name)
-            if old != now:
-                state = "is new" if old is None else "is gone" if now is None else "changed"
-                found.append(_change(None, what, None, state, True))
-        records = {
-            os.fsdecode(path) for path in tree.files() if path.startswith(os.fsencode(place / "promotions/"))
-        }
-        for path in sorted(records):
-            if not (top / path).is_file():
-                found.append(_change(None, "promotion record", path, None, True))
-        if config.parent.resolve().is_relative_to(top):
-            named = (config.parent.resolve() / config.name).relative_to(top)
-            was, is_ = _defaults(tree.read(os.fsencode(named))), _defaults(_bytes(config))
-            for dataset in {**was, **is_}:
-                if was.get(dataset) != is_.get(dataset):
-                    found.append(
-                        _change(None, f"default of {dataset}", was.get(dataset), is_.get(dataset), True)
-                    )
-    return tuple(found)
-
-
-#: Files beside floors and budgets that decide what passes or who is promoted.
-_BESIDE = {"waivers.toml": "waivers", "promotion.toml": "rules of promotion"}
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes() if path.is_file() else None
-    except OSError:
-        return None
-
-
-def _defaults(raw: bytes | None) -> dict[str, str]:
-    import tomllib
-
-    try:
-        table = tomllib.loads(raw.decode("utf-8")).get("default", {}) if raw else {}
-    except ValueError:
-        return {}
-    return {str(name): str(arm) for name, arm in table.items()} if isinstance(table, dict) else {}
-
-
-def _baseline(name: str, old: bytes | None, now: bytes | None, reason: str | None) -> Iterator[BarChange]:
-    """Whether the baseline has less than that of the other commit, of any measure, overall or in a category."""
-    if old is None or now is None or old == now:
-        return
-    before, after = means(old), means(now)
-    fallen = [key for key, value in before.items() if after.get(key, 0.0) < value - TOLERANCE]
-    if fallen:
-        worst = max(fallen, key=lambda key: before[key] - after.get(key, 0.0))
-        others = f" and {len(fallen) - 1} more fell" if len(fallen) > 1 else ""
-        was, is_ = f"{worst} {_told(before[worst])}", f"{_told(after.get(worst, 0.0))}{others}"
-        change = _change(name, "baseline", was, is_, True)
-        yield change.model_copy(update={"reason": reason})
-
-
-def means(raw: bytes) -> dict[str, float]:
-    """The means of a report's file, overall and `MEASURE of CATEGORY`; none where it is no report."""
-    import json
-
-    try:
-        summary = json.loads(raw)["summary"]
-        found = {name: float(value) for name, value in summary["overall"]["metrics"].items()}
-        for category, part in summary["categories"].items():
-            found |= {f"{name} of {category}": float(value) for name, value in part["metrics"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return found
-
-
-def _at(raw: bytes | None, model: type[Model], where: str) -> Model | None:
-    if raw is None:
-        return None
-    try:
-        return parse_toml(raw.decode("utf-8"), model, Path(where), "policy file")
-    except (EvalError, UnicodeDecodeError) as error:
-        raise Misuse(
-            f"{where}: cannot be held against the bar here: {error}", reason="target-policy-malformed"
-        ) from error
-
-
-def changes(before: tuple[Floors, Budgets], after: tuple[Floors, Budgets]) -> Iterator[BarChange]:
-    """Everything that decides and differs, arm by arm; what is looser says so."""
-    asked, asks = set(before[0].require), set(after[0].require)
-    for gone in sorted(asked - asks):
-        yield _change(None, "require", gone, None, True)
-    for new in sorted(asks - asked):
-        yield _change(None, "require", None, new, False)
-    arms = {**before[0].arms, **after[0].arms}
-    for name in arms:
-        old, now = before[0].arms.get(name), after[0].arms.get(name)
-        if old is None or now is None:
-            yield _change(name, "floors", old and f"n = {old.n}", now and f"n = {now.n}", now is None)
-        else:
-            # A reason that stood there before was for something else.
-            reason = now.reason if now.reason != old.reason else None
-            for change in (*_settings(old, now), *_measures(old, now)):
-                yield change.model_copy(update={"arm": name, "reason": reason})
-        budgets = (before[1].arms.get(name, Budget()), after[1].arms.get(name, Budget()))
-        margins = tuple(arm.margin if arm else None for arm in (old, now))
-        said = budgets[1].reason if budgets[1].reason != budgets[0].reason else None
-        for change in _budget(*budgets, *margins):
-            yield change.model_copy(update={"arm": name, "reason": said})
-
-
-def _change(arm: str | None, what: str, before: object, after: object, looser: bool) -> BarChange:
-    old, new = (None if value is None else str(value) for value in (before, after))
-    return BarChange(arm=arm, what=what, before=old, after=new, looser=looser)
-
-
-def _settings(old: ArmFloors, now: ArmFloors) -> Iterator[BarChange]:
-    if old.n != now.n:
-        yield _change(None, "n", old.n, now.n, now.n < old.n)
-    parts = [part for part in {**old.task, **now.task} if old.task.get(part) != now.task.get(part)]
-    if parts:
-        yield _change(None, "task", None, f"{', '.join(parts)} changed", False)
-    if old.margin != now.margin:
-        yield _change(None, "margin", old.margin, now.margin, now.margin > old.margin)
-    if old.tracked != now.tracked:
-        yield _change(None, "tracked", old.tracked, now.tracked, now.tracked)
-    if old.corpus != now.corpus:
-        yield _change(None, "corpus", old.corpus, now.corpus, now.corpus == "drifts")
-    elif old.documents != now.documents:
-        (low, high), (lower, higher) = old.documents or (1, 0), now.documents or (1, 0)
-        yield _change(None, "documents", old.documents, now.documents, lower < low or higher > high)
-
-
-def _measures(old: ArmFloors, now: ArmFloors) -> Iterator[BarChange]:
-    slices: list[tuple[str, Mapping[str, Floor], int, Mapping[str, Floor], int]] = [
-        ("", old.metrics, old.n, now.metrics, now.n)
-    ]
-    for name in {**old.categories, **now.categories}:
-        was, is_ = old.categories.get(name), now.categories.get(name)
-        slices.append(
-            (
-                f" of {name}",
-                was.metrics if was else {},
-                was.n if was else 1,
-                is_.metrics if is_ else {},
-                is_.n if is_ else 1,
+    for name, field in model.model_fields.items():
+        mark = field.json_schema_extra
+        direction = mark.get("looser") if isinstance(mark, dict) else None
+        old, new = getattr(before, name), getattr(after, name)
+        if direction is None or old == new:
+            continue
+        if isinstance(old, dict):
+            yield from _drops(name, old, new, policies)
+            continue
+        if policies is not None:
+            old, new = (
+                getattr(policy, name, value) for policy, value in zip(policies, (old, new), strict=True)
             )
-        )
-    for where, before, before_n, after, after_n in slices:
-        for name in {**before, **after}:
-            was_floor, now_floor = before.get(name), after.get(name)
-            if was_floor == now_floor and before_n == after_n:
-                continue
-            low = None if was_floor is None else lowest(was_floor, before_n)
-            high = None if now_floor is None else lowest(now_floor, after_n)
-            looser = low is not None and (high is None or high < low - TOLERANCE)
-            if low is None or high is None or abs(high - low) > TOLERANCE:
-                yield _change(None, f"floor of {name}{where}", _told(low), _told(high), looser)
+        if direction == "higher":
+            if model is not Budget and None in (old, new):
+                continue  # a choice that does not apply on one side; another field says why
+            looser = _number(new) > _number(old) + TOLERANCE
+        elif direction == "fewer":
+            looser = bool(set(old) - set(new))
+        else:
+            strict = mark["stricter"] if isinstance(mark, dict) and "stricter" in mark else field.default
+            looser = old == strict != new
+        if old != new:
+            yield _change(name, _text(old), _text(new), looser)
 
 
-def _told(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
+def _number(value: float | None) -> float:
+    """A budget that is not set bounds nothing."""
+    return math.inf if value is None else value
 
 
-def _budget(old: Budget, now: Budget, margin: int | None, margin_now: int | None) -> Iterator[BarChange]:
-    net = [b.max_net_lost if b.max_net_lost is not None else m for b, m in ((old, margin), (now, margin_now))]
-    drops = [{**DEFAULT_MAX_DROP, **(budget.max_drop or {})} for budget in (old, now)]
-    most: list[tuple[str, float | None, float | None]] = [
-        ("p95_ms", old.p95_ms, now.p95_ms),
-        ("max_drop_everywhere", old.max_drop_everywhere, now.max_drop_everywhere),
-        ("max_net_lost", net[0], net[1]),
-        *((f"max_drop of {n}", drops[0].get(n), drops[1].get(n)) for n in {**drops[0], **drops[1]}),
-    ]
-    for what, before, after in most:
+def _drops(
+    key: str,
+    old: Mapping[str, float],
+    new: Mapping[str, float],
+    policies: tuple[ArmPolicy, ArmPolicy] | None,
+) -> Iterator[BarChange]:
+    """Drops by measure; where one is not named, the usual one holds, or none."""
+    for measure in {**old, **new}:
+        usual = [None if p is None else _usual_drop(p, measure) for p in policies or (None, None)]
+        before, after = old.get(measure, usual[0]), new.get(measure, usual[1])
         if before != after:
-            yield _change(None, what, before, after, after is None or (before is not None and after > before))
+            looser = _number(after) > _number(before) + TOLERANCE
+            yield _change(key, _text(before), _text(after), looser, measure)
+
+
+def _usual_drop(policy: ArmPolicy, measure: str) -> float | None:
+    return default_drop(measure, policy.choices, policy.lines, policy.margin)
+
+
+def _task(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
+    old, new = before.baseline, after.baseline
+    exempt = _FOLLOWED | ({"corpus"} if before.choices.drifts and after.choices.drifts else set())
+    parts = [d.part for d in differences(old.task, new.task, TASK_PARTS) if d.part not in exempt]
+    words = []
+    if "query_ids" in parts:
+        was, is_ = {entry.id for entry in old.entries}, {entry.id for entry in new.entries}
+        words += [f"gone: {_some(sorted(was - is_))}"] if was - is_ else []
+        words += [f"new: {_some(sorted(is_ - was))}"] if is_ - was else []
+    if parts:
+        yield _change("task", None, f"{', '.join(parts)} changed" + "".join(f"; {w}" for w in words), True)
+    if old.headline != new.headline:
+        yield _change("task", f"headline {old.headline}", f"headline {new.headline}", True)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _runs(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
+    old, new = before.baseline, after.baseline
+    if old.class_ != new.class_:
+        yield _change("class", old.class_, new.class_, old.class_ == GATING)
+    if new.started < old.started:
+        yield _change("floors", f"measured {old.started}", f"measured {new.started}", True)
+    if new.n < old.n and new.task.get("query_ids") == old.task.get("query_ids"):
+        yield _change("floors", f"n = {old.n}", f"n = {new.n}", True)
+    values = dict(zip((entry.id for entry in new.scored), new.column(old.headline), strict=True))
+    must_pass = [entry.id for entry in old.scored if entry.must_pass]
+    for query in must_pass_lost(old, old.headline, values, must_pass):
+        yield _change("floors", f"{query} must pass", f"{query} is lost", True, old.headline)
+
+
+def _numbers(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
+    """Measures that have a floor on one side only, and bars that are others because the runs are."""
+    there = {(bar.measure, bar.category): bar for bar in before.bars}
+    here = {(bar.measure, bar.category): bar for bar in after.bars}
+    for measure in before.floors.measures:
+        if measure not in after.floors.measures:
+            now = here.get((measure, None))
+            yield _change(measure, words(there[measure, None]), words(now) if now else None, True, measure)
+    for measure in after.floors.measures:
+        if measure not in before.floors.measures:
+            old = there.get((measure, None))
+            yield _change(measure, words(old) if old else None, words(here[measure, None]), False, measure)
+    dropped = set(before.floors.measures) - set(after.floors.measures)
+    for key, bar in _bars_of(before, after.lines, dropped).items():
+        old = there.get(key)
+        if old is not None and abs(bar.lowest - old.lowest) > TOLERANCE:
+            yield _change("floors", words(old), words(bar), bar.lowest < old.lowest, *key)
+    for measure, category in there.keys() - _bars_of(before, after.lines, set()).keys():
+        old = there[measure, category]
+        if measure not in dropped:
+            yield _change("floors", words(old), None, True, measure, category)
+
+
+def _bars_of(
+    before: ArmPolicy, lines: Sequence[Line], dropped: set[str]
+) -> dict[tuple[str, str | None], Bar]:
+    """The bars that these runs give under the choices that stood."""
+    held = lines[-1].measures
+    measures = [name for name in before.floors.measures if name in held and name not in dropped]
+    drops = {name: drop for name, drop in before.budget.max_drop.items() if name in held}
+    budget = before.budget.model_copy(update={"max_drop": drops})
+    found = bars(dataclasses.replace(before.choices, measures=measures), budget, lines)
+    return {(bar.measure, bar.category): bar for bar in found if bar.measure not in dropped}
+
+
+def words(bar: Bar) -> str:
+    """A bar as people read it: misses where it counts them, else the lowest mean."""
+    if bar.misses is not None:
+        return f"{bar.misses} {'miss' if bar.misses == 1 else 'misses'} allowed"
+    return f"{bar.lowest:.4f}"
+
+
+def _change(
+    key: str,
+    before: str | None,
+    after: str | None,
+    looser: bool,
+    measure: str | None = None,
+    category: str | None = None,
+) -> BarChange:
+    return BarChange(
+        arm=None, key=key, measure=measure, category=category, before=before, after=after, looser=looser
+    )
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,407 +1,341 @@
-"""Floors out of measured runs: which runs are evidence, and how far below them a floor lies."""
+"""Floors out of measured runs: which runs carry them, what was chosen, and what nobody gave a reason for."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import Literal
 
 from eval_core.errors import Misuse, Refused, did_you_mean
-from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
-from eval_core.reports.models import Slice
-from eval_core.reports.report import Report, dump
+from eval_core.policy.arm import ArmPolicy, shown_floors
+from eval_core.policy.bars import TOLERANCE, Choices, margin_of, usual_measures
+from eval_core.policy.eligibility import unfit, unlike
+from eval_core.policy.evidence import Line
+from eval_core.policy.faults import faults, reasons_needed
+from eval_core.policy.models import MARGIN, P95_MS, ArmFloors, Budget
 from eval_core.scoring import metrics
-from eval_gate.check.grading import headline
-from eval_gate.policy import (
-    CATEGORY_QUERIES,
-    MARGIN,
-    SETTLED_RUNS,
-    TOLERANCE,
-    ArmFloors,
-    Budget,
-    CategoryFloors,
-    Evidence,
-    Floor,
-    ToldOdds,
-    derive_floor,
-    derived_margin,
-    lowest,
+from eval_gate.floors.chance import by_floor, reached
+from eval_gate.floors.difference import EVENTS, changes
+from eval_gate.verdict import BarChange
+
+#: Fields of both tables that people choose, which are keys of reasons.
+CHOSEN = tuple(
+    name
+    for model in (ArmFloors, Budget)
+    for name, info in model.model_fields.items()
+    if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("looser") is not None
 )
-
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-
-
-def eligible(arm: str, reports: Iterable[Report], drifts: float | None = None) -> list[Report]:
-    """The runs that may carry a floor, oldest first.
-
-    Args:
-        arm: its name.
-        reports: runs of it; the same run twice counts once.
-        drifts: for a corpus whose sources move, the share by which the number of documents may differ from the newest
-            run's. The corpus digest may then differ, and nothing else.
-
-    Raises:
-        Refused: fewer than two distinct runs, a run that is not whole, or runs that did not measure the same thing.
-    """
-    runs = {report.run_id: report for report in reports}
-    found = sorted(runs.values(), key=lambda report: (report.environment.started, report.run_id))
-    for report in found:
-        problem = unfit(report) or unlike(report, found[-1], drifts)
-        if problem is not None:
-            raise Refused(
-                f"{arm}: run {report.run_id!r} {problem.message}",
-                reason=problem.reason,
-                remedy=problem.remedy,
-            )
-    if len(found) < 2:
-        raise Refused(
-            f"{arm}: {len(found)} run is no floor: one run is a dated measurement with no noise under it"
-            if found
-            else f"{arm}: no run has been measured",
-            reason="one-run" if found else "no-run",
-            remedy=f"Measure in another run, then try again:  eval-core measure {arm}",
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a run is no evidence: a sentence that goes on from "run ID", and its reason code."""
-
-    message: str
-    reason: str
-    remedy: str | None = None
-
-
-def unfit(report: Report) -> Problem | None:
-    """What keeps a run from being evidence, whatever it is compared with."""
-    health = report.health
-    if not _RUN_ID.fullmatch(report.run_id):
-        # It becomes a file's name below policy/evidence.
-        return Problem("has an id that no measuring gives", "run-id-malformed")
-    if health.errored or health.unscored:
-        return Problem(
-            f"has {health.errored} errored and {health.unscored} unscored rows",
-            "evidence-errored",
-            f"Mend the backend and measure again:  eval-core measure {report.arm}",
-        )
-    if not health.scored:
-        return Problem(
-            "scored no query", "evidence-errored", "Give the set queries that the backend can answer."
-        )
-    if report.environment.dirty:
-        return Problem(
-            "was measured on a tree with uncommitted changes, so no commit says what was measured",
-            "evidence-dirty",
-            f"Commit what was changed, then measure again:  eval-core measure {report.arm}",
-        )
-    if report.resumed:
-        return Problem(
-            "was resumed after an interruption, so it is no evidence",
-            "evidence-resumed",
-            f"Measure it in one go:  eval-core measure {report.arm}",
-        )
-    if report.index != "built":
-        return Problem(
-            "took its index from a cache", "evidence-cached", "Measure with an index built in the run."
-        )
-    return None
-
-
-def unlike(report: Report, newest: Report, drifts: float | None = None) -> Problem | None:
-    """What keeps a run from standing beside the newest one: another task, system, class, or too far a drift."""
-    exempt = {"corpus"} if drifts is not None else set()
-    for key, order in (("task", TASK_PARTS), ("system", SYSTEM_PARTS)):
-        ours, theirs = getattr(newest, key).parts, getattr(report, key).parts
-        parts = [d.part for d in differences(ours, theirs, order) if key != "task" or d.part not in exempt]
-        if parts:
-            return Problem(
-                f"measured another {key} than {newest.run_id!r} ({', '.join(parts)} differ)",
-                f"evidence-{key}-differs",
-                "Measure the present state at least twice, or name the runs with --evidence.",
-            )
-    if report.environment.class_ != newest.environment.class_:
-        return Problem(
-            f"was measured in class {report.environment.class_!r}, and {newest.run_id!r} in "
-            f"{newest.environment.class_!r}",
-            "evidence-class-differs",
-            "A floor stands on runs of one kind of place: the one where the gate will run.",
-        )
-    if drifts is not None:
-        low, high = band(newest.dataset.documents, drifts)
-        if not low <= report.dataset.documents <= high:
-            return Problem(
-                f"had {report.dataset.documents} documents, and the band around {newest.run_id!r} is {low} to {high}",
-                "evidence-corpus-size-differs",
-                "Measure the present corpus at least twice, or widen --drifts.",
-            )
-    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person asks of the floors of an arm, beyond the evidence.
+    """What a person asks for an arm; what is None stays as it stands, or as it is by default.
 
-    `margin` counts misses below the worst evidence; None derives it from how much the runs differ. `measures` are what
-    to floor: the set's headline, hit@1, recall at the largest cut-off and mrr where none is named. `by_category` floors
-    every category of enough queries too. `tracked` takes the arm out of the gate. `drifts` is, for a corpus whose
-    sources move, the share by which the number of documents may differ. `reason` says why the bar is loosened, or why
-    another task is measured now; it is kept in the file. `budget` is what else the gate holds the arm to: the odds that
-    are told with the floors are of both.
+    Attributes:
+        margin: misses below the worst run, or `derived`.
+        measures: with a floor beside the usual ones and those that stand.
+        by_category: whether categories are floored, too.
+        drift: the share by which a moving corpus may change.
+        p95_ms: a budget for the latency.
+        max_drop: by measure, points below the baseline.
+        everywhere: points below the baseline for every measure of every category.
+        reasons: by key; that of a measure leaves it out.
     """
 
-    margin: int | None = MARGIN
-    measures: Sequence[str] = ()
-    by_category: bool = False
-    tracked: bool = False
-    drifts: float | None = None
-    reason: str | None = None
-    budget: Budget = field(default_factory=Budget)
+    margin: int | Literal["derived"] | None = None
+    measures: tuple[str, ...] = ()
+    by_category: bool | None = None
+    drift: float | None = None
+    p95_ms: float | None = None
+    max_drop: Mapping[str, float] = field(default_factory=dict)
+    everywhere: float | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-def derive(
-    arm: str, reports: Iterable[Report], wish: Wish | None = None, previous: ArmFloors | None = None
-) -> ArmFloors:
-    """Derive an arm's floors from measured runs, every one of which must be evidence.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands of an arm before the bar is moved.
+
+    Attributes:
+        policy: None where there is none that can be read.
+        deleted: whether traces of floors are there, and the floors are not, or not with their evidence.
+        default_p95: whether 300 ms hold without a budget.
+        owned: whether the arm is in the owner's lane, which may have a reason.
+        answers: whether it answers by default; its budget is then written.
+    """
+
+    policy: ArmPolicy | None = None
+    deleted: bool = False
+    default_p95: bool = True
+    owned: bool = False
+    answers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The policy of an arm as it would stand, how it differs, and the reasons that it needed."""
+
+    before: ArmPolicy | None
+    after: ArmPolicy
+    changes: tuple[BarChange, ...]
+    used: frozenset[str]
+
+    @property
+    def moved(self) -> bool:
+        """Whether any number or choice would be another one; what was only measured again moves none."""
+        old, new = self.before, self.after
+        return (
+            old is None
+            or old.baseline.quality != new.baseline.quality
+            or old.baseline.class_ != new.baseline.class_
+            or old.bars != new.bars
+            or old.provisional != new.provisional
+            or old.budget != new.budget
+            or old.choices != new.choices
+            or old.floors.drift != new.floors.drift
+            or old.floors.reasons != new.floors.reasons
+        )
+
+
+def eligible(arm: str, lines: Iterable[Line], drift: float | None = None) -> tuple[Line, ...]:
+    """The runs that may carry a floor, by start.
+
+    Args:
+        arm: its name.
+        lines: runs of it; the same run twice counts once.
+        drift: for a corpus that moves, the share by which its documents may differ from the newest run's.
 
     Raises:
-        Refused: the evidence does not carry a floor, the floor would pass anything, or the bar is loosened, or moved
-            to another task than that of the floors that stand (`previous`), without a reason.
-        Misuse: a measure that the reports do not hold.
+        Refused: fewer than two distinct runs, a run that is not whole, or runs that did not measure the same thing.
     """
-    wish = wish or Wish()
-    reason = (wish.reason or "").strip() or None
-    found = eligible(arm, reports, wish.drifts)
-    last = found[-1]
-    chosen = _chosen(arm, last, wish.measures)
-    flip_rate = None if wish.margin is not None else _flip_rate(found, chosen)
-    margin = wish.margin if wish.margin is not None else derived_margin(last.n, flip_rate or 0.0)
-    floors = _floors(arm, chosen, [run.summary.overall for run in found], margin, flip_rate)
-    categories: dict[str, CategoryFloors] = {}
-    if wish.by_category:
-        for name, part in last.summary.categories.items():
-            if part.n >= CATEGORY_QUERIES:
-                slices = [run.summary.categories[name] for run in found]
-                made_of = _floors(f"{arm}[{name}]", chosen, slices, margin, flip_rate)
-                categories[name] = CategoryFloors(n=part.n, metrics=made_of)
-    made = ArmFloors(
-        n=last.n,
-        margin=margin,
-        margin_rule="fixed" if flip_rate is None else "derived",
-        flip_rate=flip_rate,
-        provisional=len(found) < SETTLED_RUNS,
-        tracked=wish.tracked,
-        headline=last.dataset.headline,
-        corpus="pinned" if wish.drifts is None else "drifts",
-        documents=None if wish.drifts is None else band(last.dataset.documents, wish.drifts),
-        task=last.task.parts,
-        metrics=floors,
-        categories=categories,
-        evidence=tuple(evidence(report, chosen, categories) for report in found),
-    )
-    _not_by_chance(arm, last, made)
-    told_odds = _odds(last, made, wish.budget)
-    made = made.model_copy(update={"reason": reason or _kept_reason(previous, made), "odds": told_odds})
-    _not_loosened(arm, made, previous, reason)
-    return made
+    runs: dict[str, Line] = {}
+    for line in lines:
+        if runs.setdefault(line.run_id, line).line != line.line:
+            what = "two reports of this run say different things"
+            raise Refused("evidence-contradicts", what, subject=f"{arm}, run {line.run_id}")
+    found = sorted(runs.values(), key=lambda line: (line.started, line.run_id))
+    for line in found:
+        for problem in (*unfit(line), *unlike(line, found[-1], drift)):
+            mend = problem.mend and problem.mend.replace("ARM", arm)
+            raise Refused(problem.code, problem.what, subject=f"{arm}, run {line.run_id}", mend=mend)
+    if len(found) < 2:
+        what = "one run is a dated measurement and no floor" if found else "no run was measured"
+        mend = f"Measure twice:  eval-gate floor {arm} --measure"
+        raise Refused("one-run" if found else "no-run", what, subject=arm, mend=mend)
+    return tuple(found)
 
 
-def _chosen(arm: str, report: Report, measures: Sequence[str]) -> tuple[str, ...]:
-    held = report.summary.overall.metrics
-    for name in measures:
+def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> Proposed:
+    """The policy that these runs give an arm.
+
+    Raises:
+        Refused: the runs carry no floor, the floors would hold nothing, or more would pass without a reason.
+        Misuse: a measure or a key that is not there.
+    """
+    old = standing.policy
+    drift = wish.drift if wish.drift is not None else old.floors.drift if old else None
+    runs = eligible(arm, lines, drift)
+    _check_keys(arm, wish, runs[-1])
+    if drift is not None and not (runs[-1].set and runs[-1].set.moves):
+        what = "no source of its corpus moves, so it cannot drift"
+        raise Refused("corpus-pinned", what, subject=arm, key="corpus", mend="Leave --drifts out.")
+    floors = _floors(runs, wish, old, drift, standing)
+    budget = _budget(wish, old.budget if old else Budget(), answers=standing.answers)
+    draft = ArmPolicy(arm, floors, budget, runs, standing.default_p95)
+    if not floors.measures:
+        what = "every measure is left out; whatever it scored would pass"
+        raise Refused("floors-vacuous", what, subject=arm)
+    needed = dict(reasons_needed(floors, budget, runs))
+    moved = changes(old, draft)
+    for change in moved:
+        if change.looser:
+            needed.setdefault(change.key, _words(change))
+    if standing.deleted:
+        needed["floors"] = "its floors were deleted, or the evidence under them"
+    used = frozenset(wish.reasons.keys() & {*needed, *_optional(wish, old, draft, standing)})
+    after = _reasoned(draft, old, wish, used, needed, raised=_raised(moved))
+    _check_reasons(after, changes(old, after), needed, standing)
+    _hollow(after)
+    for fault in faults(after):
+        d = fault.details
+        raise Refused(
+            d.code, d.what, subject=arm, key=d.key, value=d.value, category=d.category, bar=d.bar, mend=d.mend
+        )
+    return Proposed(old, after, tuple(changes(old, after)), used)
+
+
+def _check_keys(arm: str, wish: Wish, last: Line) -> None:
+    for name in (*wish.measures, *wish.max_drop):
         metrics.parse(name)
-        if name not in held:
+        if name not in last.measures:
+            what = f"its runs hold no such measure{did_you_mean(name, last.measures)}"
+            raise Misuse("metric-missing", what, subject=arm, key=name)
+    for key in wish.reasons:
+        if key not in (*CHOSEN, *EVENTS, *last.measures):
+            known = (*CHOSEN, *EVENTS)
+            what = f"no choice has this key{did_you_mean(key, [*known, *last.measures])}"
             raise Misuse(
-                f"{arm}: its reports have no {name}{did_you_mean(name, held)}  (cut-offs: {list(report.cutoffs)})",
-                reason="metric-missing",
+                "reason-unneeded", what, subject=arm, key=key, mend=f"Keys: {', '.join(known)}, or a measure."
             )
-    return tuple(measures) or headline(report)
 
 
 def _floors(
-    where: str, chosen: Iterable[str], runs: Sequence[Slice], margin: int, flip_rate: float | None
-) -> dict[str, Floor]:
-    """A floor for each measure, below the worst of the runs; refused where it would pass anything."""
-    floors: dict[str, Floor] = {}
-    n = runs[-1].n
-    for name in chosen:
-        worst = min(run.metrics[name] for run in runs)
-        floors[name] = floor = derive_floor(name, worst, n, margin)
-        if lowest(floor, n) <= 0:
-            derived = flip_rate is not None
-            source = f" (derived from a flip rate of at most {flip_rate:.3f})" if derived else ""
-            raise Refused(
-                f"{where}: {name} is {worst:.4f} at n = {n}, and a margin of {margin} misses{source} leaves nothing "
-                "to gate on",
-                reason="floor-vacuous",
-                remedy="Measure more runs, or take a fixed margin: --margin 2."
-                if derived
-                else "Floor other measures with --metric, or improve the retriever first.",
-            )
-    return floors
-
-
-def _odds(report: Report, made: ArmFloors, budget: Budget) -> ToldOdds | None:
-    """What the floors will catch, and how often they will cry wolf at the rate of flips that is known or supposed."""
-    from eval_gate.power.odds import FLIP_RATE, of_report, told
-
-    rate = FLIP_RATE if made.flip_rate is None else made.flip_rate
-    try:
-        return told(of_report(report, made, budget, flip_rate=rate))
-    except ValueError:  # a budget on a measure that the report does not hold: the gate will say so
-        return None
-
-
-def _not_by_chance(arm: str, report: Report, made: ArmFloors) -> None:
-    """Refuse floors that a random ranking would reach."""
-    from eval_gate.floors.chance import reached
-
-    slices: list[tuple[str, str | None, Mapping[str, Floor], int]] = [(arm, None, made.metrics, made.n)]
-    slices += [(f"{arm}[{name}]", name, part.metrics, part.n) for name, part in made.categories.items()]
-    for where, category, floors, n in slices:
-        by_chance = reached(report, floors, category)
-        if not by_chance:
-            continue
-        name, others = by_chance[0], [name for name in made.metrics if name not in by_chance]
-        options = " ".join(f"--metric {name}" for name in others)
-        raise Refused(
-            f"{where}: the floor of {', '.join(by_chance)} would hold nothing: {lowest(floors[name], n):.4f} of {name} "
-            f"is what a random ranking of {_choice(report)} reaches too",
-            reason="floor-vacuous",
-            remedy=f"Floor the others:  eval-gate floor {arm} {options}"
-            if others
-            else "Floor a measure at a smaller k with --metric, or improve the retriever first.",
-        )
-
-
-def _choice(report: Report) -> str:
-    """What chance chooses from, in words."""
-    documents = report.dataset.documents
-    counts = {row.candidates or documents for row in report.rows if row.outcome == "scored"}
-    if counts == {documents}:
-        return f"the {documents} documents"
-    return f"the {'–'.join(map(str, sorted({min(counts), max(counts)})))} documents that a query may find"
-
-
-def _flip_rate(runs: Sequence[Report], measures: Iterable[str]) -> float:
-    """The upper bound of the rate at which a query's value changes between runs of the same thing, of the measure that
-    changes most. Flips cluster by query, so it is optimistic."""
-    from eval_core.scoring.statistics import flip_rate_upper
-
-    tables = [{row.id: row.metrics for row in run.rows if row.outcome == "scored"} for run in runs]
-    most = max(len(flips(tables, name)) for name in measures)
-    return flip_rate_upper(most, runs[-1].n * (len(runs) - 1))
-
-
-def flips(tables: Sequence[Mapping[str, Mapping[str, float]]], measure: str) -> list[str]:
-    """The queries whose value of a measure is not what it was in the run before, once for each time.
-
-    `tables` hold a run each, oldest first: by query, the values of its measures.
-    """
-    return [
-        query
-        for before, after in pairwise(tables)
-        for query, values in after.items()
-        if query in before and abs(values[measure] - before[query][measure]) > TOLERANCE
-    ]
-
-
-def _kept_reason(previous: ArmFloors | None, made: ArmFloors) -> str | None:
-    """A reason is kept for as long as the bar that it explains stands; a bar that is raised needs none."""
-    if previous is None:
-        return None
-    bars = [
-        (bar.metrics, bar.n, bar.margin, bar.tracked, bar.documents, bar.headline) for bar in (previous, made)
-    ]
-    return previous.reason if bars[0] == bars[1] else None
-
-
-def band(documents: int, share: float) -> tuple[int, int]:
-    """Fewest and most documents: within `share` of the count, at least one document wide each way."""
-    room = max(1, math.floor(documents * share + 1e-9))
-    return max(1, documents - room), documents + room
-
-
-def evidence(report: Report, measures: Iterable[str], categories: Iterable[str] = ()) -> Evidence:
-    """What floors say of a run that they stand on."""
-    chosen = tuple(measures)
-    parts = report.summary.categories
-    return Evidence(
-        run_id=report.run_id,
-        started=report.environment.started,
-        digest=report.digests.quality,
-        sha256=hashlib.sha256(dump(report.stripped())).hexdigest(),
-        commit=report.environment.commit,
-        class_=report.environment.class_,
-        values={name: report.summary.overall.metrics[name] for name in chosen},
-        categories={
-            category: {name: parts[category].metrics[name] for name in chosen} for category in categories
-        },
+    runs: tuple[Line, ...], wish: Wish, old: ArmPolicy | None, drift: float | None, standing: Standing
+) -> ArmFloors:
+    """The table of floors.toml, without its reasons."""
+    last = runs[-1]
+    usual = usual_measures(last)
+    held, known = (usual, usual) if old is None else (old.floors.measures, usual_measures(old.baseline))
+    wanted = [name for name in usual if name in held or name not in known or name in wish.measures]
+    wanted += [name for name in (*held, *wish.measures) if name not in usual]
+    measures = [name for name in dict.fromkeys(wanted) if name in last.measures and name not in wish.reasons]
+    stands = old.floors if old else None
+    margin = wish.margin if wish.margin is not None else stands.margin if stands else MARGIN
+    by_category = wish.by_category if wish.by_category is not None else bool(stands and stands.by_category)
+    choices = Choices(margin, drift is not None, measures, by_category=by_category)
+    shown = shown_floors(choices, runs)
+    return ArmFloors(
+        **shown._asdict(),
+        margin=margin,
+        corpus="pinned" if drift is None else "drifts",
+        drift=drift,
+        by_category=by_category,
     )
 
 
-def _not_loosened(arm: str, made: ArmFloors, previous: ArmFloors | None, reason: str | None) -> None:
-    """A bar is loosened, or moved to another task, only with a reason."""
-    if made.reason is None and made.tracked:
-        raise _unreasoned(arm, "it would be tracked only, and no longer gate")
-    if made.reason is None and made.margin_rule == "fixed" and made.margin > MARGIN:
-        raise _unreasoned(arm, f"a margin of {made.margin} misses is wider than {MARGIN}")
-    if previous is None or reason:
-        return
-    if made.corpus == "drifts" != previous.corpus:
-        raise _unreasoned(arm, "its corpus would be pinned no longer")
-    if previous.documents is not None and made.documents is not None:
-        (low, high), (fewest, most) = previous.documents, made.documents
-        if most - fewest > high - low:
-            raise _unreasoned(arm, f"{fewest} to {most} documents would pass, and {low} to {high} did")
-    if made.headline != previous.headline:
-        raise _unreasoned(arm, f"the headline would be {made.headline}, and it was {previous.headline}")
-    exempt = {"cutoffs", "corpus"} if made.corpus == "drifts" == previous.corpus else {"cutoffs"}
-    parts = [d.part for d in differences(previous.task, made.task) if d.part not in exempt]
-    if parts:
-        raise Refused(
-            f"{arm}: another task is measured now than the floors are for ({', '.join(parts)} differ)",
-            reason="moved-without-reason",
-            remedy='If the change is meant, say what it was: --reason "…". It is kept in the file.',
-        )
-    _not_lowered(arm, made.metrics, made.n, previous.metrics, previous.n)
-    for name in made.metrics:
-        # Whatever the margin says: the baseline that goes with these runs would be worse.
-        before = [run.values[name] for run in previous.evidence if name in run.values]
-        after = min(run.values[name] for run in made.evidence)
-        if before and after < min(before) - TOLERANCE:
-            raise _unreasoned(
-                arm, f"its runs have {name} = {after:.4f}, and those before had {min(before):.4f}"
-            )
-    for name, category in previous.categories.items():
-        now = made.categories.get(name)
-        if now is None:
-            raise _unreasoned(f"{arm}[{name}]", "the floors of the category would be dropped")
-        _not_lowered(f"{arm}[{name}]", now.metrics, now.n, category.metrics, category.n)
+def _budget(wish: Wish, stands: Budget, *, answers: bool) -> Budget:
+    p95 = wish.p95_ms if wish.p95_ms is not None else stands.p95_ms
+    return Budget(
+        p95_ms=P95_MS if p95 is None and answers else p95,
+        max_drop={**stands.max_drop, **wish.max_drop},
+        max_drop_everywhere=stands.max_drop_everywhere if wish.everywhere is None else wish.everywhere,
+    )
 
 
-def _not_lowered(
-    where: str, made: Mapping[str, Floor], n: int, previous: Mapping[str, Floor], before_n: int
+def _optional(wish: Wish, old: ArmPolicy | None, draft: ArmPolicy, standing: Standing) -> set[str]:
+    """Keys that may have a reason and need none: a measure that is left out, the owner's lane."""
+    found = {"lane"} if standing.owned else set()
+    held = old.floors.measures if old else usual_measures(draft.baseline)
+    return found | {name for name in wish.reasons if name in held}
+
+
+def _raised(moved: Iterable[BarChange]) -> bool:
+    numbers = [change.looser for change in moved if change.key == "floors"]
+    return bool(numbers) and not any(numbers)
+
+
+def _reasoned(
+    draft: ArmPolicy,
+    old: ArmPolicy | None,
+    wish: Wish,
+    used: frozenset[str],
+    needed: Mapping[str, str],
+    *,
+    raised: bool,
+) -> ArmPolicy:
+    """The policy with its reasons: new ones, and old ones for as long as what they explain stands."""
+    said: dict[str, str] = {}
+    if old is not None:
+        for table in (old.floors.reasons, old.budget.reasons):
+            said |= {
+                key: text for key, text in table.items() if key in needed or _stands(key, old, draft, raised)
+            }
+    said |= {key: wish.reasons[key].strip() for key in wish.reasons if key in used}
+    budget = {key: text for key, text in said.items() if key in Budget.model_fields}
+    floors = {key: text for key, text in said.items() if key not in Budget.model_fields}
+    return ArmPolicy(
+        draft.name,
+        draft.floors.model_copy(update={"reasons": floors}),
+        draft.budget.model_copy(update={"reasons": budget}),
+        draft.lines,
+        draft.default_p95,
+    )
+
+
+def _stands(key: str, old: ArmPolicy, draft: ArmPolicy, raised: bool) -> bool:
+    """Whether what an old reason explains is still so, though nothing asks for it."""
+    if key == "floors":
+        return not raised
+    if key == "class":
+        return old.baseline.class_ == draft.baseline.class_
+    if key in ("task", "lane"):
+        return True
+    for before, after in ((old.floors, draft.floors), (old.budget, draft.budget)):
+        if key in type(before).model_fields:
+            return bool(getattr(before, key) == getattr(after, key))
+    return key not in draft.floors.measures
+
+
+def _check_reasons(
+    after: ArmPolicy, moved: Iterable[BarChange], needed: Mapping[str, str], standing: Standing
 ) -> None:
-    for name, old in previous.items():
-        new = made.get(name)
-        if new is None:
-            raise Refused(
-                f"{where}: the floor of {name} would be dropped",
-                reason="lowered-without-reason",
-                remedy=f'Keep it with --metric "{name}", or say why with --reason "…".',
-            )
-        before, after = lowest(old, before_n), lowest(new, n)
-        if after < before - TOLERANCE:
-            raise _unreasoned(where, f"the floor of {name} would fall from {before:.4f} to {after:.4f}")
+    """Refuse what lets more pass than what stands and has no new reason.
+
+    Raises:
+        Refused: all of it in one error, with the options that would say why.
+    """
+    lacking: dict[str, str] = {}
+    for change in moved:
+        if change.looser and change.reason is None:
+            lacking.setdefault(change.key, _words(change))
+    code = "bar-loosened"
+    if standing.deleted and "floors" not in after.floors.reasons:
+        code, lacking = "floors-deleted", {"floors": needed["floors"], **lacking}
+    elif not lacking:
+        # What is wider than usual says why from the first floors on.
+        for key, what in needed.items():
+            if key not in after.floors.reasons and key not in after.budget.reasons:
+                code = "reason-missing"
+                lacking[key] = what
+    if lacking:
+        options = " ".join(f'--reason {key}="…"' for key in lacking)
+        first, *others = lacking
+        what = "; ".join([lacking[first], *(f"{key}: {lacking[key]}" for key in others)])
+        raise Refused(
+            code,
+            what,
+            subject=after.name,
+            key=first,
+            mend=f"If that is meant, say why (it is kept in the file):  {options}",
+        )
 
 
-def _unreasoned(where: str, what: str) -> Refused:
-    return Refused(
-        f"{where}: {what}",
-        reason="lowered-without-reason",
-        remedy='If that is meant, say why: --reason "…". It is kept in the file.',
-    )
+def _words(change: BarChange) -> str:
+    """A change in words, from before to after; its key is said beside it."""
+    named = "" if change.measure in (None, change.key) else f"{change.measure}: "
+    if change.category is not None:
+        named = f"{change.measure} of {change.category}: "
+    if change.before is None:
+        return f"{named}{change.after}"
+    return f"{named}{change.before} before, {change.after or 'none'} now"
+
+
+def _hollow(policy: ArmPolicy) -> None:
+    """Refuse floors that a backend without answers, or a random ranking, reaches."""
+    floored = [bar for bar in policy.bars if bar.floor is not None]
+    for bar in floored:
+        lowest = by_floor(bar)
+        if lowest <= TOLERANCE:
+            derived = " (derived from the flips of the runs)" if policy.floors.margin == "derived" else ""
+            what = f"a margin of {margin_of(policy.choices, policy.lines)} misses{derived} leaves nothing to gate on"
+            fixed = "Measure more runs, or take a fixed margin: --margin 2. " if derived else ""
+            raise _vacuous(policy.name, bar.measure, bar.category, lowest, what, fixed)
+    for bar in reached(policy.baseline, floored):
+        lowest = by_floor(bar)
+        what = f"a random ranking of {_choice(policy.baseline)} reaches its floor, {lowest:.4f}, too"
+        raise _vacuous(policy.name, bar.measure, bar.category, lowest, what)
+
+
+def _vacuous(
+    arm: str, measure: str, category: str | None, lowest: float, what: str, mend: str = ""
+) -> Refused:
+    out = f'{mend}Leave it out:  eval-gate floor {arm} --reason {measure}="…"'
+    return Refused("floor-vacuous", what, subject=arm, key=measure, category=category, bar=lowest, mend=out)
+
+
+def _choice(line: Line) -> str:
+    """What chance chooses from, in words."""
+    counts = {line.documents if e.candidates is None else e.candidates for e in line.scored}
+    if counts == {line.documents}:
+        return f"the {line.documents} documents"
+    return f"the {'–'.join(map(str, sorted({min(counts), max(counts)})))} documents that a query may find"

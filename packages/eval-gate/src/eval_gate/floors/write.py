@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from eval_core.errors import CouldNot
-from eval_core.files import atomic, canonical
-from eval_core.reports import provenance
-from eval_core.reports.report import Report, dump
+from eval_core.errors import CouldNot, Refused
+from eval_core.files import atomic
+from eval_core.policy.arm import ArmPolicy
+from eval_core.policy.evidence import dump, path_of, read_evidence
+from eval_core.policy.files import BUDGETS, FLOORS, Policy
+from eval_core.policy.models import Budget
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
@@ -59,13 +61,41 @@ def write_all(files: Mapping[Path, bytes]) -> None:
         _drop(kept.values())
 
 
-def with_sidecar(path: Path, report: Report) -> dict[Path, bytes]:
-    """A report's file at `path` and its provenance sidecar, which comes first: a report grades without one."""
-    raw = dump(report)
-    return {
-        provenance.sidecar(path): canonical(provenance.statement(report, raw)) + b"\n",
-        path: raw,
-    }
+def policy_files(policy: Policy, arms: Mapping[str, ArmPolicy]) -> dict[Path, bytes]:
+    """The files of a policy in which some arms are put in the place of those that stand, in the order of writing.
+
+    The floors come last: evidence that no floors cite leaves the old bar, or one that is refused. Runs of these arms
+    that neither their floors nor a promotion record cite are swept.
+
+    Raises:
+        Refused: the evidence that stands is malformed, or holds one of the runs and says something else of it.
+    """
+    from eval_gate.floors.text import budgets_text, floors_text
+
+    files: dict[Path, bytes] = {}
+    records = "".join(
+        path.read_text(encoding="utf-8") for path in sorted((policy.folder / "promotions").glob("*.json"))
+    )
+    for name, arm in arms.items():
+        path = path_of(policy.folder, name)
+        lines = {line.run_id: line for line in arm.lines}
+        for line in read_evidence(path) if path.exists() else ():
+            if lines.get(line.run_id, line).line != line.line:
+                what = "the evidence that stands says something else of this run"
+                raise Refused("evidence-rewritten", what, file=path, subject=line.run_id)
+            if line.line in records:
+                lines.setdefault(line.run_id, line)
+        files[path] = dump(lines.values())
+    floors, budgets = policy.floors, policy.budgets
+    tables = {**floors.arms, **{name: arm.floors for name, arm in arms.items()}}
+    retired = {name: why for name, why in floors.retired.items() if name not in arms}
+    floors = floors.model_copy(update={"arms": dict(sorted(tables.items())), "retired": retired})
+    held = {**budgets.arms, **{name: arm.budget for name, arm in arms.items() if arm.budget != Budget()}}
+    budgets = budgets.model_copy(update={"arms": dict(sorted(held.items()))})
+    if held or (policy.folder / BUDGETS).exists():
+        files[policy.folder / BUDGETS] = budgets_text(budgets).encode("utf-8")
+    files[policy.folder / FLOORS] = floors_text(floors).encode("utf-8")
+    return files
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -75,9 +105,7 @@ def _bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
-        ) from error
+        raise CouldNot("cannot-write", f"cannot be written: {error.strerror or error}", file=path) from error
 
 
 def _copy(path: Path) -> Path:
@@ -92,7 +120,7 @@ def _copy(path: Path) -> Path:
             _drop([Path(name)])
         if isinstance(error, OSError):
             raise CouldNot(
-                f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
+                "cannot-write", f"cannot be written: {error.strerror or error}", file=path
             ) from error
         raise
     return Path(name)
@@ -113,9 +141,9 @@ def _put_back(kept: Mapping[Path, Path | None], error: BaseException) -> None:
             failed.append(f"{path}, kept as {copy}" if copy else f"{path}, which is new")
     if failed:
         raise CouldNot(
+            "cannot-write",
             f"{'; '.join(failed)}: cannot be put back after a change that was broken off ({error})",
-            reason="cannot-write",
-            remedy="Restore what git holds:  git status",
+            mend="Restore what git holds:  git status",
         ) from error
 
 

@@ -47,7 +47,7 @@ def of_runs(candidate: tuple[str, Sequence[Line]], incumbent: tuple[str, Sequenc
     count = min(len(candidate[1]), len(incumbent[1]))
     ours, theirs = ((name, lines[len(lines) - count :]) for name, lines in (candidate, incumbent))
     pairs = list(zip(ours[1], theirs[1], strict=True))
-    reasons = [reason for arm in (ours, theirs) for reason in _unsound(*arm)]
+    reasons: list[Reason] = []
     for one, other in pairs:
         reasons += [
             refused(problem.code, problem.what, problem.mend, subject=f"run {one.run_id} of {ours[0]}")
@@ -62,8 +62,8 @@ def of_runs(candidate: tuple[str, Sequence[Line]], incumbent: tuple[str, Sequenc
     )
 
 
-def _unsound(arm: str, lines: Sequence[Line]) -> Iterator[Reason]:
-    """Runs that are no evidence, by themselves or beside the last one."""
+def unsound(arm: str, lines: Sequence[Line]) -> Iterator[Reason]:
+    """Cited runs that are no evidence, by themselves or beside the last one; `faults` says it of those below floors."""
     if len({line.run_id for line in lines}) < len(lines):
         yield refused("evidence-same-run", "one run is cited twice", "Measure again.", subject=arm)
     for line in lines:

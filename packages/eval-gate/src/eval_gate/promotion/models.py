@@ -200,21 +200,21 @@ def _unknown(name: str) -> str | None:
     return None
 
 
-def rule_for(rules: Rules, path: Path, names: tuple[str, ...]) -> Rule:
-    """The rule of an incumbent, looked for by its names: the arm's first.
+def rule_for(rules: Rules, path: Path, arm: str, backend: str | None) -> Rule:
+    """The rule of an incumbent, looked for by the arm's name, then by its backend's.
 
     Raises:
         Misuse: there is none.
     """
-    for name in names:
+    for name in (arm, backend):
         for rule in rules.rule:
             if rule.over == name:
                 return rule
     known = [rule.over for rule in rules.rule]
+    over = repr(arm) if backend is None else f"{arm!r} or {backend!r}"
     raise Misuse(
         "rule-missing",
-        f"there is no rule for promoting over {' or '.join(map(repr, names))}{did_you_mean(names[0], known)}  "
-        f"(rules over: {', '.join(known)})",
+        f"there is no rule for promoting over {over}{did_you_mean(arm, known)}  (rules over: {', '.join(known)})",
         file=path,
         mend="Add a [[rule]] with over and conditions, in a reviewed commit of its own.",
     )

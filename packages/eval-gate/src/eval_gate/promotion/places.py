@@ -115,20 +115,19 @@ def uncommitted(places: Places, arm: str, lines: Iterable[Line], path: Path) -> 
 
 
 def operator_only(
-    endpoints: Sequence[Endpoint], candidate: Arm, backend: str | None, config: Path, places: Places
+    endpoints: Sequence[Endpoint], candidate: Arm, config: Path, places: Places
 ) -> Iterator[Reason]:
     """R6: what the repository lacks before a backend that reaches a service may be a default, all of it at once.
 
     Args:
         endpoints: of the rules.
         candidate: what is to be promoted.
-        backend: what its evidence names.
         config: eval.toml, of which HEAD's form counts.
         places: the repository.
     """
     options = _options(places.read(config), candidate.name)
     for endpoint in endpoints:
-        if endpoint.backend not in (candidate.name, candidate.backend, backend):
+        if endpoint.backend not in (candidate.name, candidate.backend):
             continue
         named = options.get(endpoint.option)
         missing = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 
 from eval_core.console import clip, paint, table
 from eval_gate.promotion.models import Figures, Promotion, Tested
@@ -28,7 +29,7 @@ def terminal(found: Promotion) -> str:
         lines += ["", "Refused:"]
         for reason in found.reasons:
             lines.append(f" {clip(reason.message, 1000)}    reason: {reason.code}")
-            lines += [f"   {clip(reason.remedy, 400)}"] if reason.remedy else []
+            lines += [f"   {clip(reason.mend, 400)}"] if reason.mend else []
     lines += ["", "Evidence:", *(f" {clip(line, 400)}" for line in _evidence(found))]
     lines += [f" {clip(note, 400)}" for note in found.notes]
     if found.changes:
@@ -62,32 +63,38 @@ def _cells(number: int, run: Figures) -> tuple[str, ...]:
 
 
 def _evidence(found: Promotion) -> Iterator[str]:
-    for number, facts in enumerate(found.evidence, 1):
-        commit = facts.commit[:12] if facts.commit else "no commit"
-        kept = "checked in" if facts.checked_in else facts.artefact or "not checked in"
-        runs = ", ".join(f"{name} {run}" for name, run in facts.runs.items())
-        digests = ", ".join(f"{digest[:12]}…" for digest in facts.files.values())
-        yield f"{number}  {facts.path}  at {commit}, {kept}"
-        yield f"   {f'runs {runs}; ' if runs else ''}sha256 {digests}"
+    for arm, runs in (
+        (found.candidate, found.evidence.candidate),
+        (found.incumbent, found.evidence.incumbent),
+    ):
+        for run in runs:
+            where = (
+                f"CI run {run.ci_run}"
+                if run.ci_run
+                else f"at {run.commit[:12] if run.commit else 'no commit'}"
+            )
+            yield f"{arm}  run {run.run_id}, {where}, line {run.line[:12]}…"
+    for paper in found.evidence.comparisons:
+        yield f"{paper.file}  checked in by {paper.commit[:12]}, sha256 {paper.sha256[:12]}…"
 
 
 def _next(found: Promotion) -> list[str]:
     if found.written:
-        # The evidence folder holds as many files as there are runs; the folder names them all.
-        files = " ".join(change.file for change in found.changes)
+        # The record lies two folders below, beside it the floors and the evidence, where these are new as well.
+        policy = PurePath(found.record or "").parent.parent
         message = f"Promote {found.candidate} over {found.incumbent}"
         return [
             "Next: commit it as it is, in one commit; a part of it is refused by  eval-gate check.",
-            f'  git add {files} && git commit -m "{message}"',
+            f'  git add {policy} {found.changes[0].file} && git commit -m "{message}"',
         ]
     if found.verdict == "proven" and found.changes:
         return ["Nothing was written; --write applies it, all or nothing, to be committed in one commit."]
     if found.verdict == "proven":
         return [
-            "Nothing can be written: the candidate is no arm of eval.toml, so there is no default to move to it."
+            "Nothing can be written: the candidate is not an arm of eval.toml, so there is no default to move to it."
         ]
     if found.verdict == "refused":
-        return ["Nothing was written. What is refused is no finding: do what its lines say, then try again."]
+        return ["Nothing was written. Mend what is refused, then try again."]
     return ["Nothing was written. The incumbent stays."]
 
 
@@ -111,8 +118,8 @@ def markdown(found: Promotion) -> str:
 
 
 def _item(reason: Reason) -> str:
-    remedy = f" {_plain(reason.remedy)}" if reason.remedy else ""
-    return f"- `{reason.code}` {_plain(reason.message)}.{remedy}"
+    mend = f" {_plain(reason.mend)}" if reason.mend else ""
+    return f"- `{reason.code}` {_plain(reason.message)}.{mend}"
 
 
 def _piped(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

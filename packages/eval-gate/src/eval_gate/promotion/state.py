@@ -189,7 +189,7 @@ def _unproven(folder: Path, record: PromotionRecord, arms: Mapping[str, Any]) ->
 
 def _cited(folder: Path, record: PromotionRecord) -> Gathered:
     from eval_core.files import digest_file
-    from eval_gate.promotion.evidence import Arm, Paper, of_comparisons, of_runs
+    from eval_gate.promotion.evidence import Arm, Paper, of_comparisons, of_runs, unsound
 
     evidence = record.evidence
     lines: list[list[Line]] = []
@@ -202,7 +202,8 @@ def _cited(folder: Path, record: PromotionRecord) -> Gathered:
                 raise Refused("promotion-mixed", what, file=path)
         lines.append([held[run.run_id] for run in runs])
     if not evidence.comparisons:
-        return of_runs((record.candidate, lines[0]), (record.incumbent, lines[1]))
+        ours, theirs = (record.candidate, lines[0]), (record.incumbent, lines[1])
+        return of_runs(ours, theirs).refused([*unsound(*ours), *unsound(*theirs)])
     papers = []
     for one in evidence.comparisons:
         path = folder / RECORDS / one.file
