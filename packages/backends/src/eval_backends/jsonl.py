@@ -75,8 +75,8 @@ class JsonLines:
     Options: `command`, a list of texts, never a line for a shell; `{corpus}` in an argument becomes the absolute
     path of the corpus file, `{python}` the running interpreter, and any other braces stay. `capabilities` that the
     command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request and for starting
-    with the warm-up. `max_line` in bytes: the longest line that is accepted. `send_id`: send the query's id, which is all
-    that a command needs to look up the judgements.
+    with the warm-up. `max_line` in bytes: the longest line that is accepted. `send_id`: send the
+    query's id, which is all that a command needs to look up the judgements.
 
     Raises:
         Misuse: an option has a wrong type or value.

@@ -17,6 +17,8 @@ Random numbers come from `random.Random(seed).random()` alone, the one sequence 
 are exact (of whole numbers, or `math.fsum`), so that the same values give the same bytes on every platform.
 """
 
+# long because: intervals and tests share their exact sums, their draws and their sources.
+
 from __future__ import annotations
 
 import math
