@@ -84,6 +84,40 @@ def test_the_commit_and_whether_it_is_what_was_measured(
     assert observe(tmp_path).commit == found.commit
 
 
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+def test_round2_b5_a_file_that_git_was_told_not_to_look_at_is_looked_at(tmp_path: Path, flag: str) -> None:
+    """B5: what stands on disk decides; the flag alone, as a sparse checkout sets it, is no dirt."""
+    git(tmp_path, "init", "-q")
+    for name in ("helper.py", "absent.py"):
+        (tmp_path / name).write_text("one")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    git(tmp_path, "update-index", flag, "helper.py", "absent.py")
+    if flag == "--skip-worktree":
+        (tmp_path / "absent.py").unlink()
+    assert observe(tmp_path).dirty is False
+    (tmp_path / "helper.py").write_text("two")
+    assert observe(tmp_path).dirty is True
+
+
+def test_round2_b5_a_submodule_is_looked_into(tmp_path: Path) -> None:
+    """B5: `ignore = all` hides a submodule from `git status`, and not from us."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder in (inner, outer):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        (folder / "file").write_text("one")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "one")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
+    git(outer, "config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
+    git(outer, "add", ".")
+    git(outer, "commit", "-qm", "two")
+    assert observe(outer).dirty is False
+    (outer / "sub" / "file").write_text("two")
+    assert observe(outer).dirty is True
+
+
 def test_without_git_a_run_is_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("BUILD_ID", "77")

@@ -189,11 +189,16 @@ def test_an_arm_without_floors_is_measured_and_not_judged(space: Space) -> None:
     assert value["notes"] == ["no floors for notes in policy, so no run was judged"]
 
 
-def test_a_run_that_cannot_be_graded_does_not_pass(space: Space) -> None:
-    space.evidence.unlink()
+@pytest.mark.parametrize("code", ["evidence-missing", "floor-not-derived"])
+def test_a_run_that_cannot_be_graded_does_not_pass(space: Space, code: str) -> None:
+    if code == "evidence-missing":
+        space.evidence.unlink()
+    else:
+        space.edit(space.floors, "n = 27", "n = 26")
     value = said(aa(space, "--runs", "2", "--format", "json"), 1)
     assert [run["verdict"] for run in value["runs"]] == ["refused", "refused"]
-    assert value["runs"][0]["codes"] == ["evidence-missing"]
+    assert value["runs"][0]["codes"] == [code]
+    assert (value["policy"]["failed"], value["policy"]["false_alarms"]) == (2, [])
 
 
 def test_what_the_policy_requires_of_commits_is_no_noise(space: Space) -> None:

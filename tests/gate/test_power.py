@@ -197,8 +197,12 @@ def test_the_bars_of_the_arm_are_shown_with_their_odds(space: Space) -> None:
 
 
 def test_a_flip_rate_that_is_named_is_answered_whether_the_runs_agree_or_not(space: Space) -> None:
-    (alarm,) = held(space, "--flip-rate", "0.02")["false_alarms"]
+    found = held(space, "--flip-rate", "0.02")
+    (alarm,) = found["false_alarms"]
     assert alarm["flip_rate"] == 0.02
+    assert found["sentences"][-1].startswith(
+        "Unchanged code fails in 42% of runs"
+    )  # and is not found fault with
     assert alarm["fails"] == pytest.approx(1 - 0.98**26 * (0.02 + 0.98 * 0.98), abs=1e-9)
 
 
@@ -235,9 +239,11 @@ def test_round2_b11_the_odds_follow_the_budget_and_are_stored_nowhere(space: Spa
     """B11: after a change of the budget `check` said the odds of the old one, and `power` others. None are kept, so
     that what is said follows from the files as they stand."""
     before = held(space)
-    choices = {"max_drop": {"recall@10": 100.0}, "reasons": {"max_drop": "a test"}}
-    space.policy(budgets={"notes": choices})
+    choice = ("--max-drop", "recall@10=100", "--reason", "max_drop=a test")
+    done = space.gate("floor", "notes", *choice, "--write", "--format", "json")
+    assert done.code == 0, done.err
     after = held(space)
+    assert json.loads(done.out)["arms"]["notes"]["odds"] == after["sentences"] != before["sentences"]
     # Three lost fail, and nothing else does: a sum of binomial terms, of 27 queries of which one is at rank 2.
     assert before["drops"][1]["fails"] > 0.9
     assert after["drops"][1]["fails"] == pytest.approx(stats.binom.sf(2, 26, 0.1), abs=0.05)

@@ -40,13 +40,6 @@ class Several(click.Command):
         return super().parse_args(ctx, words)
 
 
-def reason(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A reason that says something: a callback of an option."""
-    if value is not None:
-        _check_says(value, ctx, param)
-    return value
-
-
 def reasons(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Reasons by key, each of which says something: a callback of an option that is given as KEY=TEXT."""
     found: dict[str, str] = {}

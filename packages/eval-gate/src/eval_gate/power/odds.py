@@ -94,7 +94,10 @@ def _places(arm: ArmPolicy, category: str | None) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """Fails where the costs of the changed queries sum to more than `most`: by place, if lost and if recovered."""
+    """Fails where the costs of the changed queries sum to more than `most`.
+
+    By place, what a query costs if it is lost, and if it recovers, which only missed ones do.
+    """
 
     lost: Mapping[int, float]
     back: Mapping[int, float]
@@ -112,9 +115,7 @@ def _bounds(arm: ArmPolicy, missed: Sequence[bool]) -> list[_Bound]:
         found.append(
             _Bound(
                 lost={place: column[place] for place in places if column[place] > 0},
-                back={
-                    place: column[place] - best for place in places if missed[place] and column[place] < best
-                },
+                back={place: column[place] - best for place in places if column[place] < best},
                 most=room,
             )
         )
