@@ -61,7 +61,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "guard-v1": GuardVerdict,
     "power-v1": Power,
     "aa-v1": Unchanged,
-    "self-test-v1": SelfTest,
+    "self-test-v2": SelfTest,
     "promotion-v1": Promotion,
     "promotion-record-v1": PromotionRecord,
     "promotion-rules-v1": Rules,
@@ -69,10 +69,10 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def generate(model: type[BaseModel]) -> str:
-    """The schema's file: JSON Schema 2020-12, keys as pydantic orders them."""
+    """The schema's file: JSON Schema 2020-12, keys as pydantic orders them; of a verdict, as it is printed."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **model.model_json_schema(by_alias=True),
+        **model.model_json_schema(by_alias=True, mode="serialization" if model is Verdict else "validation"),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

@@ -147,9 +147,13 @@ def test_a_whole_line_that_is_no_answer_errors_the_row_alone(adapter: Adapter, l
             "without 'ids' or 'error'",
             {},
         ),
-        ('reply({"ids": [], "id": "q0"})', "out of step: the reply is to 'q0', the request was 'q1'", {}),
-        ('reply({"ids": [], "id": 1})', "out of step: the reply is to 1,", {}),
-        ('reply({"error": "late", "id": "q0"})', "out of step", {}),
+        (
+            'reply({"ids": [], "id": "q0"})',
+            "out of step: the reply is to 'q0', the request was 'q1'",
+            {"send_id": True},
+        ),
+        ('reply({"ids": [], "id": 1})', "out of step: the reply is to 1,", {"send_id": True}),
+        ('reply({"error": "late", "id": "q0"})', "out of step", {"send_id": True}),
         ("sys.exit(3)", "exited with code 3 before it replied$", {}),
         (
             "print('why\\nbecause', file=sys.stderr); sys.exit(4)",

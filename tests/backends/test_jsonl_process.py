@@ -168,9 +168,11 @@ def test_each_start_is_followed_by_one_warm_up(adapter: Adapter, tmp_path: Path)
     ]
 
 
-def test_a_request_carries_what_is_set_and_no_more(adapter: Adapter) -> None:
-    """A1: {"kind", "query", "k"} in; the optional keys only where they are set."""
+@pytest.mark.parametrize("send_id", [False, True])
+def test_round2_b7_a_request_carries_what_is_set_and_no_more(adapter: Adapter, send_id: bool) -> None:
+    """A1, B7: {"kind", "query", "k"} in; the optional keys only where they are set, an id only if the arm says so."""
     backend = adapter(
+        send_id=send_id,
         head="for line in sys.stdin: reply({'ids': [line]})",
         capabilities=["filter", "scope", "temporal", "vectors"],
     )
@@ -191,7 +193,7 @@ def test_a_request_carries_what_is_set_and_no_more(adapter: Adapter) -> None:
         "kind": "code",
         "query": "q",
         "k": 1,
-        "id": "q1",
+        **({"id": "q1"} if send_id else {}),
         "scope": "s",
         "filter": {"kind": "a"},
         "time": {"between": [1, 2]},

@@ -162,6 +162,34 @@ def test_the_bytes_of_a_file_that_an_option_names_are_a_part_of_the_system(
     assert after.sha256 != before.sha256
 
 
+def test_round2_b5_files_that_a_glob_of_the_arm_matches_are_a_part_of_the_system(things: Space) -> None:
+    """B5: what a command imports is its system, where the arm says so; the backend never gets the globs."""
+    (things.root / "lib" / "deep").mkdir(parents=True)
+    for name in ("lib/one.mjs", "lib/deep/two.mjs", "lib/three.txt"):
+        (things.root / name).write_text("one")
+    text = "options.files = ['lib/**/*.mjs']\n"
+    before = system(things, text)
+    assert set(before.parts["files"]) == {"lib/one.mjs", "lib/deep/two.mjs"}
+    (made,) = things.plans()
+    assert made.arm.backend_options == {}
+    (things.root / "lib/deep/two.mjs").write_text("two")
+    assert system(things, text).sha256 != before.sha256
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ("['lib/*.mjs']", "matches no file"),
+        ("['/lib/*.mjs']", "begins with a slash"),
+        ("'lib/*.mjs'", "give a list of globs"),
+        ("[1]", "give a list of globs"),
+    ],
+)
+def test_globs_that_look_at_nothing_are_faults_of_the_arm(things: Space, files: str, said: str) -> None:
+    with pytest.raises(Faults, match=said):
+        system(things, f"options.files = {files}\n")
+
+
 # --------------------------------------------------------------------------------------------- sets and faults
 
 

@@ -233,8 +233,9 @@ class Space:
     def twin(self, name: str) -> None:
         """Make another arm that was measured and floored like `notes`, byte by byte but for its name."""
         text = self.floors.read_text()
-        arm = text[text.index('[arms."notes"]') :].replace('arms."notes"', f'arms."{name}"')
-        self.floors.write_text(f"{text}\n{arm}")
+        own = text[text.index('[arms."notes"]') :].partition("\n\n")[0]
+        arm = own.replace('arms."notes"', f'arms."{name}"')
+        self.floors.write_text(f"{text}\n{arm}\n")
         shutil.copy(self.evidence, path_of(self.root / "policy", name))
         shutil.copy(self.report, self.report.with_name(f"{name}.json"))
         self.forge(self.report.with_name(f"{name}.json"), lambda report: report.update(arm=name))

@@ -1,8 +1,9 @@
 """Any command as a backend: a process that stays up and is spoken to in JSON lines, one request in flight.
 
-The request, one line: `{"kind", "query", "k"}`, and only where they are set `id`, `scope`, `filter`, `time`,
-`vector`, `expand`. The reply, one line: `{"ids"}` in rank order, and optionally `id`, `scores`, `error`. The corpus
-reaches the command as `{corpus}` in its argument list. After each start one warm-up is sent that is not scored.
+The request, one line: `{"kind", "query", "k"}`, and only where they are set `scope`, `filter`, `time`, `vector`,
+`expand`, and `id` with the option `send_id`. The reply, one line: `{"ids"}` in rank order, and optionally `id`,
+`scores`, `error`. The corpus reaches the command as `{corpus}` in its argument list. After each start one warm-up is
+sent that is not scored.
 
 "Restarted" means ended with all that it started, and started again within the same request, so that no later
 request's latency pays for it. "Row" is the outcome of the one query.
@@ -74,7 +75,8 @@ class JsonLines:
     Options: `command`, a list of texts, never a line for a shell; `{corpus}` in an argument becomes the absolute
     path of the corpus file, `{python}` the running interpreter, and any other braces stay. `capabilities` that the
     command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request and for starting
-    with the warm-up. `max_line` in bytes: the longest line that is accepted.
+    with the warm-up. `max_line` in bytes: the longest line that is accepted. `send_id`: send the
+    query's id, which is all that a command needs to look up the judgements.
 
     Raises:
         Misuse: an option has a wrong type or value.
@@ -87,6 +89,7 @@ class JsonLines:
         timeout: float = 10.0,
         start_timeout: float = 60.0,
         max_line: int = 8 * 1024 * 1024,
+        send_id: bool = False,
     ) -> None:
         if isinstance(command, str):
             options.refuse("jsonl", "command", command, f"no shell is used; {_MEND}")
@@ -107,6 +110,7 @@ class JsonLines:
         self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
         self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
         self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
+        self._send_id = options.flag("jsonl", "send_id", send_id)
         self._lock = threading.RLock()
         self._arguments: list[str] = []
         self._kind = ""
@@ -195,7 +199,7 @@ class JsonLines:
             message = read_line(raw)
         except NoReply as fault:
             self._again(process, f"the process {fault}")
-        if request.id and message.get("id") not in (None, request.id):
+        if self._send_id and request.id and message.get("id") not in (None, request.id):
             answered = repr(message["id"])[:200]
             self._again(process, f"out of step: the reply is to {answered}, the request was {request.id!r}")
         return parse_reply(message, raw)
@@ -218,7 +222,7 @@ class JsonLines:
             BackendError: it cannot be written as JSON in UTF-8.
         """
         message: dict[str, Any] = {"kind": request.kind or self._kind, "query": request.text, "k": request.k}
-        if request.id:
+        if self._send_id and request.id:
             message["id"] = request.id
         if request.scope is not None:
             message["scope"] = request.scope

@@ -39,6 +39,17 @@ def whole(backend: str, option: str, value: object, low: int, high: int) -> int:
     return value
 
 
+def flag(backend: str, option: str, value: object) -> bool:
+    """`true` or `false`.
+
+    Raises:
+        Misuse: it is neither.
+    """
+    if not isinstance(value, bool):
+        refuse(backend, option, value, "give true or false")
+    return value
+
+
 def choice(backend: str, option: str, value: object, known: Collection[str]) -> str:
     """Return `value`, one of the texts of `known`.
 

@@ -27,7 +27,11 @@ class Arm(Closed):
 
     dataset: str = Field(description="The dataset folder, relative to eval.toml.", min_length=1)
     backend: str = Field(description="A backend's name, as `eval-backends list` shows it.", min_length=1)
-    options: dict[str, JsonValue] = Field(default={}, description="Passed to the backend.")
+    options: dict[str, JsonValue] = Field(
+        default={},
+        description="Passed to the backend, but for `files`: globs of files, relative to eval.toml, whose contents are "
+        "a part of the system, such as what a command imports.",
+    )
     split: str | None = Field(default=None, description="qrels/SPLIT.tsv; the only one, or test.")
     limit: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         default=None, description="How many documents are asked for; the dataset's."
@@ -48,6 +52,24 @@ class Arm(Closed):
     lane: Literal["pull-request", "owner"] = Field(
         default="pull-request", description="owner: measured only when asked for by name or by --lane owner."
     )
+
+    @property
+    def backend_options(self) -> dict[str, JsonValue]:
+        """The options that the backend gets."""
+        return {name: value for name, value in self.options.items() if name != "files"}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The globs of files whose contents are a part of the system."""
+        globs = self.options.get("files", [])
+        return tuple(map(str, globs)) if isinstance(globs, list) else ()
+
+    @model_validator(mode="after")
+    def _globs(self) -> Arm:
+        globs = self.options.get("files", [])
+        if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
+            raise ValueError(f"options.files = {globs!r}: give a list of globs such as ['lib/**/*.mjs']")
+        return self
 
     @model_validator(mode="after")
     def _cutoffs_within_limit(self) -> Arm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, JsonValue, computed_field
+from pydantic import Field, JsonValue, computed_field, model_validator
 
 from eval_core.console import utf8
 from eval_core.errors import UNSET, Details, EvalError, sentence
@@ -30,6 +30,12 @@ class Reason(Closed):
     category: str | None = None
     bar: float | None = None
     mend: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_its_sentence(cls, value: object) -> object:
+        """The sentence that a verdict's JSON holds follows from the fields, so it is not read."""
+        return {k: v for k, v in value.items() if k != "message"} if isinstance(value, dict) else value
 
     @computed_field  # type: ignore[prop-decorator]  # pydantic's own form of a property that is dumped
     @property

@@ -16,7 +16,8 @@ from eval_core.measuring.loop import measure
 from eval_core.measuring.plan import Plan, prepare
 from eval_core.models import Closed
 from eval_core.sets.limits import Limits, NearDuplicate
-from eval_core.sets.scan import look, words
+from eval_core.sets.scan import look
+from eval_core.sets.words import words
 
 #: Rankers that show how much room a set has, from nothing to the lexical reference.
 RANKERS = ("random", "popularity", "overlap", "bm25")

@@ -43,8 +43,8 @@ from eval_core.scoring import metrics
 from eval_core.sets.corpus import CorpusFile, corpus_digest, document_digest
 from eval_core.sets.dataset import Dataset, Query
 from eval_core.sets.definition import Definition, read_definition
-from eval_core.sets.scan import words
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
+from eval_core.sets.words import words
 
 #: Documents above, and words of a text's own, that are shown.
 FEW, OWN = 3, 5

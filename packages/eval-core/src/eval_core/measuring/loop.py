@@ -172,7 +172,7 @@ def discard(arm: str, runs: Path, reports: Path) -> None:
 @contextlib.contextmanager
 def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
     """The arm's backend, closed at the end. One that fails at closing has answered all the same, and that is told."""
-    backend = backends.make(made.arm.backend, made.arm.options)
+    backend = backends.make(made.arm.backend, made.arm.backend_options)
     try:
         yield backend
     finally:

@@ -17,6 +17,7 @@ from eval_core.backend import Backend
 from eval_core.config import Arm, Workspace
 from eval_core.errors import UNSET, CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
+from eval_core.reconstruct.globs import glob_fault
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
 from eval_core.reports.models import LATENCY_SAMPLES
@@ -98,7 +99,7 @@ class Plan:
         parts = {
             "backend": self.arm.backend,
             "options": self.arm.options,
-            "files": _files_named(self.arm.options, self.root),
+            "files": _files_named(self.arm.backend_options, self.root) | files_matched(self.arm, self.root),
             "scoping": scoping,
             "expand": self.arm.expand,
             "implementation": implementation,
@@ -121,6 +122,12 @@ def _files_named(options: Any, root: Path) -> dict[str, str]:
             if os.path.isfile(path):
                 found[options] = digest_file(path)
     return found
+
+
+def files_matched(arm: Arm, root: Path) -> dict[str, str]:
+    """SHA-256 of each file that a glob of `options.files` matches, by its path from the workspace."""
+    found = {path for glob in arm.files for path in root.glob(glob) if path.is_file()}
+    return {path.relative_to(root).as_posix(): digest_file(path) for path in sorted(found)}
 
 
 def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: str) -> Plan:
@@ -149,6 +156,11 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
                 f"the headline of {dataset.definition.name} cannot be measured: {problem}",
                 code="cutoffs-invalid",
             )
+    for glob in arm.files:
+        if wrong := glob_fault(glob):
+            fault("options.files", f": {wrong}")
+        elif not any(path.is_file() for path in workspace.root.glob(glob)):
+            fault("options.files", f": the glob {glob!r} matches no file below {str(workspace.root)!r}")
     known = {key for query in dataset.queries for key in query.metadata}
     for key in arm.select:
         if key not in known:
@@ -190,7 +202,7 @@ def backend_faults(workspace: Workspace, arms: Mapping[str, Arm]) -> list[Fault]
     faults: list[Fault] = []
     for name, arm in arms.items():
         try:
-            backend = backends.make(arm.backend, arm.options)
+            backend = backends.make(arm.backend, arm.backend_options)
             if arm.expand and "expand" not in backend.capabilities:
                 what = f"backend {arm.backend!r} cannot expand"
                 faults.append(workspace.fault(name, "expand", what, value=True, code="capability-missing"))

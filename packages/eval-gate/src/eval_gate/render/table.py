@@ -119,15 +119,12 @@ def _breaches(arm: ArmVerdict) -> Iterator[str]:
     """Each measure against its bar, those below it first: value, bar, the rule it comes from, what it is in queries."""
     rows = []
     for grade in sorted(arm.graded, key=lambda grade: grade.passed)[: 4 * SHOWN]:
-        if grade.misses is None:
-            figures, bar = f"{grade.value:.4f}", f"bar {grade.lowest:.4f}"
-            may = "no query" if grade.queries <= 0 else count(grade.queries, "query", "queries")
-            meaning = f"{may} may be lost"
-        else:
-            figures, bar, meaning = f"{grade.misses} misses", f"{grade.misses_allowed} allowed", ""
         code = "baseline-drop" if grade.rule != "floor" else "floor-breached"
         state = "passes" if grade.passed else f"reason: {code}"
-        rows.append((_cell(words.measure(grade), 40), figures, bar, words.rule(grade), meaning, state))
+        figures = words.against_bar(grade, decimals=4)
+        rows.append(
+            (_cell(words.measure(grade), 32), figures, words.rule(grade), words.allowance(grade), state)
+        )
     yield from table(rows, indent="   ").split("\n")
     if len(arm.graded) > 4 * SHOWN:
         yield f"   … {len(arm.graded) - 4 * SHOWN} more measures:  --format json"

@@ -88,11 +88,12 @@ def measure(grade: Graded) -> str:
     return grade.measure if grade.category is None else f"{grade.measure} of {grade.category}"
 
 
-def against_bar(grade: Graded) -> str:
+def against_bar(grade: Graded, decimals: int = 3) -> str:
     """`53 ≤ 55 misses`, or `0.783 < 0.800`."""
     if grade.misses is not None:
         return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed} misses"
-    return f"{grade.value:.3f} {'≥' if grade.passed else '<'} {grade.lowest:.3f}"
+    sign = "≥" if grade.passed else "<"
+    return f"{grade.value:.{decimals}f} {sign} {grade.lowest:.{decimals}f}"
 
 
 def allowance(grade: Graded) -> str:

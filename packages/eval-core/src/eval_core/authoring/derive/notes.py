@@ -21,7 +21,7 @@ from eval_core.errors import CouldNot, Refused
 from eval_core.reconstruct import folder
 from eval_core.reconstruct.selection import Tally, documents
 from eval_core.sets.definition import Folder
-from eval_core.sets.scan import words
+from eval_core.sets.words import words
 
 #: What notes are called.
 INCLUDE = ("**/*.md", "**/*.markdown")
