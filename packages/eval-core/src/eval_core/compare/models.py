@@ -289,7 +289,7 @@ def of_line(path: str, arm: str, line: Line) -> Entry:
         class_=line.class_,
         tool=line.version,
         statements=line.statements,
-        notes=_notes(line.commit is not None and not line.clean, line.index, line.health.unstable),
+        notes=_notes(line.clean is False, line.index, line.health.unstable),
     )
 
 

@@ -265,6 +265,8 @@ def parse_evidence(raw: bytes, path: str) -> tuple[Line, ...]:
             )
         if line.same is None:
             problem = _contradiction(line)
+        elif own := [name for name in SHARED if name in line.model_fields_set]:
+            problem = f"repeats run {line.same!r}, and still holds {', '.join(own)}"
         elif (twin := lines.get(line.same)) is None:
             problem = f"names run {line.same!r}, and no line above is of it"
         else:
