@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
-from eval_core.errors import Refused
+from eval_core.errors import UNSET, Refused
 from eval_core.files import digest, refuse_special
 from eval_core.models import Closed
 from eval_core.reports.check import quality_digest
@@ -255,10 +255,12 @@ def parse_evidence(raw: bytes, path: str) -> tuple[Line, ...]:
         try:
             line = Line.model_validate_json(text)
         except (ValidationError, ValueError) as error:
-            from eval_core.faults import first_fault
+            from eval_core.faults import first
 
-            what = first_fault(error, Line) if isinstance(error, ValidationError) else str(error)
-            raise Refused("evidence-malformed", what, file=path, line=number) from error
+            key, value, what = (
+                first(error, Line) if isinstance(error, ValidationError) else (None, UNSET, str(error))
+            )
+            raise Refused("evidence-malformed", what, file=path, line=number, key=key, value=value) from error
         if line.run_id in lines:
             raise Refused(
                 "evidence-malformed", "the run is there twice", file=path, line=number, subject=line.run_id
