@@ -135,8 +135,8 @@ def latency(arm: ArmVerdict) -> str:
     if arm.p95_ms is None:
         return "–"
     if arm.budget_p95_ms is None:
-        return f"{arm.p95_ms:.2f}"
-    return f"{arm.p95_ms:.2f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
+        return f"{arm.p95_ms:.1f}"
+    return f"{arm.p95_ms:.1f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
 
 
 def chance(found: Significance, n: int | None) -> str:
