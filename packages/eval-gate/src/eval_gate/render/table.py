@@ -155,14 +155,14 @@ def _moved(moved: Moved) -> tuple[str, ...]:
 
 
 def _table(arms: list[ArmVerdict]) -> list[str]:
-    """A row an arm and a column a measure, in the widest form that fits; at worst the measures stand below their arm."""
-    rows = _rows(arms, allowances=True)
+    """A row an arm, a column a measure, in the widest form that fits; at worst the measures stand below their arm."""
+    rows = _rows(arms)
     lines = table(rows, right=(1,)).split("\n")
     if not _fits(lines):
-        rows = _rows(arms, allowances=False)
+        rows = _rows(arms, narrow=True)
         lines = [*table(rows, right=(1,)).split("\n"), *_allowances(arms)]
     if not _fits(lines):
-        lines = _stacked(_rows(arms, allowances=True))
+        lines = _stacked(_rows(arms))
     for arm in arms:
         lines += _categories(arm)
     return lines
@@ -172,13 +172,18 @@ def _fits(lines: list[str]) -> bool:
     return max(map(width, lines)) <= COLUMNS
 
 
-def _rows(arms: list[ArmVerdict], *, allowances: bool) -> list[list[str]]:
+def _rows(arms: list[ArmVerdict], *, narrow: bool = False) -> list[list[str]]:
+    """The cells of the table, its head first; `narrow` without allowances, and `misses` in the head alone."""
     overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
-    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
-    rows = [["arm", "n", *(_cell(measure, 30) for measure in measures), "p95 ms"]]
+    graded = {grade.measure: grade for several in overall.values() for grade in several.values()}
+    heads = [
+        _cell(measure, 30) + (" misses" if narrow and grade.misses is not None else "")
+        for measure, grade in graded.items()
+    ]
+    rows = [["arm", "n", *heads, "p95 ms"]]
     for arm in arms:
-        graded = (overall[arm.arm].get(measure) for measure in measures)
-        cells = [_graded(grade, allowances and number == 0) for number, grade in enumerate(graded)]
+        held = [overall[arm.arm].get(measure) for measure in graded]
+        cells = [_graded(grade, narrow, number == 0) for number, grade in enumerate(held)]
         number = "–" if arm.n is None else _cell(str(arm.n), 12)
         rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
     return rows
@@ -213,18 +218,24 @@ def _stacked(rows: list[list[str]]) -> list[str]:
     return lines
 
 
-def _graded(grade: Graded | None, allowance: bool) -> str:
+def _graded(grade: Graded | None, narrow: bool = False, first: bool = False) -> str:
     """A value against its bar, marked where it does not reach it; of the first measure, what that is in queries."""
     if grade is None:
         return "–"
-    allowed = f"  {words.allowance(grade)}" if allowance and words.allowance(grade) else ""
-    return words.against_bar(grade) + allowed + ("" if grade.passed else " !")
+    mark = "" if grade.passed else " !"
+    if narrow:
+        return words.against_bar(grade, unit="") + mark
+    return (
+        words.against_bar(grade)
+        + (f"  {words.allowance(grade)}" if first and words.allowance(grade) else "")
+        + mark
+    )
 
 
 def _categories(arm: ArmVerdict) -> list[str]:
     """The bars of an arm's categories in one sentence, those that are breached first."""
     graded = sorted((g for g in arm.graded if g.category is not None), key=lambda grade: grade.passed)
-    cells = [f"{_cell(words.measure(g), 60)} {_graded(g, False)}" for g in graded[: 2 * SHOWN]]
+    cells = [f"{_cell(words.measure(g), 60)} {_graded(g)}" for g in graded[: 2 * SHOWN]]
     if len(graded) > 2 * SHOWN:
         cells.append(f"and {len(graded) - 2 * SHOWN} more")
     return _wrapped(f"{_cell(arm.arm, 32)} by category: {', '.join(cells)}", " ") if cells else []
