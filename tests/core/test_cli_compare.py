@@ -155,7 +155,7 @@ def test_as_many_queries_are_listed_as_asked_for(arms: Path) -> None:
     def listed(*options: str) -> tuple[int, list[str]]:
         out = held("usual", "chance", *options, where=arms).out
         return len(re.findall(r"^ (?:lost|gained|moved) .* → ", out, re.MULTILINE)), re.findall(
-            r"… (\d+) more", out
+            r"^ … (\d+) more", out, re.MULTILINE
         )
 
     total = len(read(held("usual", "chance", "--format", "json", where=arms))["arms"][0]["queries"])

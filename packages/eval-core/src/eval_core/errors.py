@@ -95,10 +95,8 @@ class EvalError(Exception):
     def __init__(
         self,
         code: str,
-        what: str | None = None,
+        what: str,
         *,
-        reason: str | None = None,
-        remedy: str | None = None,
         file: Where | None = None,
         line: int | None = None,
         subject: str | None = None,
@@ -108,8 +106,6 @@ class EvalError(Exception):
         bar: float | None = None,
         mend: str | None = None,
     ) -> None:
-        if what is None:  # the form before reasons had fields
-            code, what, mend = reason or "failed", code, remedy
         super().__init__(code, what)
         self.details = Details(
             code=code,
@@ -150,16 +146,6 @@ class EvalError(Exception):
         other.__dict__.update(self.__dict__)
         other.details = replace(self.details, **fields)
         return other
-
-    # The form before reasons had fields: `reason` and `remedy` here, and in the constructor. To go, in one commit, with
-    # the last user outside of eval_core.
-    @property
-    def reason(self) -> str:
-        return self.details.code
-
-    @property
-    def remedy(self) -> str | None:
-        return self.details.mend
 
     def __str__(self) -> str:
         return self.message if self.mend is None else f"{self.message}\n  {self.mend}"
