@@ -186,6 +186,13 @@ class Verdict(Closed):
     commit: str | None = Field(
         default=None, description="What the reports were measured at, where it is one commit."
     )
+    clean: bool | None = Field(
+        default=None,
+        description="Whether every report is of a clean tree; null where one was measured outside of git.",
+    )
+    class_: str | None = Field(
+        default=None, alias="class", description="Of what class the reports are, where it is one."
+    )
     arms: tuple[ArmVerdict, ...]
     reasons: tuple[Reason, ...] = Field(default=(), description="Of the policy as a whole.")
     not_gated: tuple[str, ...] = Field(default=(), description="Arms with a report and no floors.")
