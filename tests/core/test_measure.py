@@ -123,7 +123,7 @@ def test_the_set_decides_limit_and_cutoffs_unless_the_arm_does(things: Space) ->
     with pytest.raises(Faults) as caught:
         things.measure(backend, text="limit = 3\n")
     told_ = 'arms."arm".limit: cut-off 4 is past the limit 3; raise limit, or write cutoffs = [2, 3]'
-    assert f"{things.config}:4  {told_}" in str(caught.value)
+    assert f"{things.config}:4: {told_}" in str(caught.value)
 
 
 def test_queries_and_judgements_are_paired_by_id_and_not_by_place(things: Space) -> None:

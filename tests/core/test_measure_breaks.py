@@ -40,8 +40,8 @@ class Breaking(Told):
 @pytest.mark.parametrize(
     ("where", "told_"),
     [
-        ("make", "backend 'told' cannot be made: ZeroDivisionError: oh"),
-        ("index", "backend 'told' cannot index: ZeroDivisionError: oh"),
+        ("make", "backend 'told': cannot be made: ZeroDivisionError: oh"),
+        ("index", "backend 'told': cannot index: ZeroDivisionError: oh"),
         ("describe", "backend 'told': describe() gives no table of JSON values: ZeroDivisionError: oh"),
         ("described", "backend 'told': describe() gives no table of JSON values: TypeError"),
     ],
@@ -108,4 +108,4 @@ def test_where_nothing_can_be_written_it_is_told(things: Space) -> None:
     things.root.joinpath(".eval").write_text("a file")
     with pytest.raises(CouldNot) as caught:
         things.measure(told(), text="")
-    assert caught.value.reason == "cannot-write"
+    assert caught.value.code == "cannot-write"

@@ -265,15 +265,14 @@ def test_a_measure_beyond_what_was_asked_for_is_not_there() -> None:
 
 @pytest.mark.parametrize(("gained", "noted"), [(4, True), (6, False)])
 def test_round2_n1_a_gain_that_chance_explains_is_noted(gained: int, noted: bool) -> None:
-    """N1: of 10 queries 4 gained: the bootstrap's interval lies above 0, and p = 2 / 2^4 / 2 = 0.0625 is asked as well;
-    with 6, p = 0.016."""
+    """N1: of 10 queries 4 gained and none lost: by mid-p, 2 * (1 / 2^4) / 2 = 0.0625; with 6, 1 / 2^6 = 0.016."""
     queries = [f"q{number}" for number in range(10)]
     old = side({name: 1 if number >= gained else None for number, name in enumerate(queries)})
     new = side(dict.fromkeys(queries, 1))
     found = judged(rule({"metric": "hit@1", "is": "higher"}), (new, old), (new, old))
-    run = found.conditions[1].runs[0]
-    assert found.verdict == "proven" and run.low is not None and run.low > 0
-    assert bool(found.notes) is noted
+    assert found.verdict == "proven"
+    assert [run.p for run in found.conditions[1].runs] == [pytest.approx(0.5**gained)] * 2
+    assert found.notes == (("hit@1: higher, and chance can explain it in run 1, run 2",) if noted else ())
 
 
 # What is evidence
@@ -357,10 +356,7 @@ def test_evidence_is_checked_in_or_of_a_ci_run(stage: Stage) -> None:
 
 def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage: Stage) -> None:
     """R5, A5: two CI runs that can be reviewed stand for evidence that is checked in; one commit moves all of it."""
-    for name in ("floors.toml", "evidence"):
-        path = stage.policy / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    stage.space.commit("nothing is floored")
+    stage.space.floors.unlink()
     places = []
     for number in (1, 2):
         for arm in ("plain", "tuned"):
@@ -372,6 +368,9 @@ def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage:
             )
         places += ["--from", f"ci{number}"]
     shutil.rmtree(stage.root / ".eval")  # nobody measured here
+    assert stage.codes("tuned", *places, "--write") == ["floors-deleted"] * 2
+    shutil.rmtree(stage.policy / "evidence")
+    stage.space.commit("nothing is floored")
     assert stage.codes("tuned", *places[:2], "--write") == ["one-run"] * 2
     done = stage.promote("tuned", *places, "--write")
     assert done.code == 0, done.out + done.err
@@ -393,6 +392,12 @@ def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage:
         assert [line.ci_run for line in lines] == ["881", "882"]
         assert [line.line for line in lines] == [run.line for run in runs]
     assert stage.mixed() == []
+
+
+def test_a_policy_outside_of_the_repository_is_not_checked_in(stage: Stage, tmp_path: Path) -> None:
+    """R5: wherever it lies, HEAD does not have it."""
+    shutil.copytree(stage.policy, tmp_path / "elsewhere")
+    assert stage.codes("tuned", "--policy", tmp_path / "elsewhere") == ["evidence-uncommitted"] * 4
 
 
 @pytest.mark.parametrize("merged", [True, False])
@@ -571,6 +576,15 @@ def test_an_arm_with_options_is_not_what_a_comparison_compared(
     """R5: backends are compared as they are; the arm by that name answers otherwise."""
     runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
     assert stage.codes("plain", *runs, over="random") == ["evidence-system-differs"] * 2
+
+
+def test_an_arm_without_floors_is_not_promoted_by_comparisons(
+    stage: Stage, compared: Callable[..., tuple[str, ...]]
+) -> None:
+    """A5: a default has floors."""
+    runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
+    stage.space.policy({"plain": stage.space.lines("plain")})
+    assert stage.codes("tuned", *runs, over="random") == ["floors-missing"]
 
 
 def test_an_arm_is_promoted_on_comparisons_and_stands_on_its_floors(

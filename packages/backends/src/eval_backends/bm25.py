@@ -28,8 +28,6 @@ Repeated query tokens count as often as they are written, as in the library.
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -37,19 +35,8 @@ from typing import Any
 from eval_backends import options
 from eval_core.backend import BackendError, Corpus, Document, Reply, Request
 from eval_core.errors import CouldNot
-
-#: Runs of word characters in any script. A single letter keeps a `++` or `#` behind it, so that C++ and C# are
-#: words of their own and not the word "c"; the `#` of `page#section` stays a separator.
-_WORDS = re.compile(r"\b[^\W\d_](?:\+\+|#(?!\w))|\w+")
-
-
-def words(text: str) -> list[str]:
-    """Lower-cased words of `text`, one-character words included.
-
-    Composed first (Unicode NFC), so that one word typed in two ways is one token. A script written without spaces
-    gives one token a run, and combining marks that have no composed form separate.
-    """
-    return _WORDS.findall(unicodedata.normalize("NFC", text.lower()))
+from eval_core.sets.words import version as words_version
+from eval_core.sets.words import words
 
 
 def whitespace(text: str) -> list[str]:
@@ -102,13 +89,14 @@ class BM25:
         self._id_order: Any = None
 
     def describe(self) -> Mapping[str, Any]:
-        """The library with its version, the formula of idf, the tokenizer and the two parameters."""
+        """The library with its version, the formula of idf, the tokenizer, its version, and the parameters."""
         from importlib.metadata import version
 
         return {
             "library": f"rank-bm25 {version('rank-bm25')}",
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
             "tokenizer": self._tokenizer,
+            **({"words": words_version()} if self._tokenize is words else {}),
             "k1": self._k1,
             "b": self._b,
         }
@@ -143,9 +131,8 @@ class BM25:
         seen: set[str] = set()
         for document in corpus:
             if document.id in seen:
-                raise CouldNot(
-                    f"bm25: document id {document.id!r} comes twice in the corpus", reason="id-repeated"
-                )
+                what = f"the corpus has the document id {document.id!r} twice"
+                raise CouldNot("id-repeated", what, subject="bm25")
             seen.add(document.id)
             place = len(self._documents)
             self._documents.append(Document(document.id, "", "", document.metadata))

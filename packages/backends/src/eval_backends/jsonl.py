@@ -1,8 +1,9 @@
 """Any command as a backend: a process that stays up and is spoken to in JSON lines, one request in flight.
 
-The request, one line: `{"kind", "query", "k"}`, and only where they are set `id`, `scope`, `filter`, `time`,
-`vector`, `expand`. The reply, one line: `{"ids"}` in rank order, and optionally `id`, `scores`, `error`. The corpus
-reaches the command as `{corpus}` in its argument list. After each start one warm-up is sent that is not scored.
+The request, one line: `{"kind", "query", "k"}`, and only where they are set `scope`, `filter`, `time`, `vector`,
+`expand`, and `id` with the option `send_id`. The reply, one line: `{"ids"}` in rank order, and optionally `id`,
+`scores`, `error`. The corpus reaches the command as `{corpus}` in its argument list. After each start one warm-up is
+sent that is not scored.
 
 "Restarted" means ended with all that it started, and started again within the same request, so that no later
 request's latency pays for it. "Row" is the outcome of the one query.
@@ -74,7 +75,8 @@ class JsonLines:
     Options: `command`, a list of texts, never a line for a shell; `{corpus}` in an argument becomes the absolute
     path of the corpus file, `{python}` the running interpreter, and any other braces stay. `capabilities` that the
     command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request and for starting
-    with the warm-up. `max_line` in bytes: the longest line that is accepted.
+    with the warm-up. `max_line` in bytes: the longest line that is accepted. `send_id`: send the
+    query's id, which is all that a command needs to look up the judgements.
 
     Raises:
         Misuse: an option has a wrong type or value.
@@ -87,6 +89,7 @@ class JsonLines:
         timeout: float = 10.0,
         start_timeout: float = 60.0,
         max_line: int = 8 * 1024 * 1024,
+        send_id: bool = False,
     ) -> None:
         if isinstance(command, str):
             options.refuse("jsonl", "command", command, f"no shell is used; {_MEND}")
@@ -101,14 +104,13 @@ class JsonLines:
         )
         for name in sorted(self._capabilities - CAPABILITIES):
             known = ", ".join(sorted(CAPABILITIES))
-            raise Misuse(
-                f"jsonl: option capabilities: no such capability {name!r}{did_you_mean(name, CAPABILITIES)}"
-                f"  (known: {known})",
-                reason="capability-unknown",
-            )
+            near = f"{did_you_mean(name, CAPABILITIES)}  (known: {known})"
+            what = f"there is no capability {name!r}{near}"
+            raise Misuse("capability-unknown", what, subject="backend 'jsonl'", key="capabilities")
         self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
         self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
         self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
+        self._send_id = options.flag("jsonl", "send_id", send_id)
         self._lock = threading.RLock()
         self._arguments: list[str] = []
         self._kind = ""
@@ -132,7 +134,7 @@ class JsonLines:
         with self._lock:
             self.close()
             if os.name != "posix":
-                raise CouldNot("jsonl: needs a POSIX system (pipes that can be polled)", reason="platform")
+                raise CouldNot("platform", "needs a POSIX system (pipes that can be polled)", subject="jsonl")
             values = {"corpus": os.path.abspath(corpus.path), "python": sys.executable}
             self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
             self._kind = corpus.kind
@@ -149,9 +151,9 @@ class JsonLines:
             process = LineProcess(self._arguments, self._max_line)
         except OSError as error:
             raise CouldNot(
+                "backend-start-failed",
                 f"cannot start the command: {error.strerror or error}: {shown}",
-                reason="backend-start-failed",
-                remedy=_advice(self._arguments[0]),
+                mend=_advice(self._arguments[0]),
             ) from error
         try:
             line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
@@ -161,9 +163,8 @@ class JsonLines:
                 raise Broken(f"{fault}{HINT}") from None
         except Broken as fault:
             process.stop()
-            raise CouldNot(
-                f"the command {fault}: {shown}{_quoted(process.tail(), 20)}", reason="backend-start-failed"
-            ) from None
+            what = f"the command {fault}: {shown}{_quoted(process.tail(), 20)}"
+            raise CouldNot("backend-start-failed", what) from None
         except BaseException:
             process.stop()
             raise
@@ -198,7 +199,7 @@ class JsonLines:
             message = read_line(raw)
         except NoReply as fault:
             self._again(process, f"the process {fault}")
-        if request.id and message.get("id") not in (None, request.id):
+        if self._send_id and request.id and message.get("id") not in (None, request.id):
             answered = repr(message["id"])[:200]
             self._again(process, f"out of step: the reply is to {answered}, the request was {request.id!r}")
         return parse_reply(message, raw)
@@ -221,7 +222,7 @@ class JsonLines:
             BackendError: it cannot be written as JSON in UTF-8.
         """
         message: dict[str, Any] = {"kind": request.kind or self._kind, "query": request.text, "k": request.k}
-        if request.id:
+        if self._send_id and request.id:
             message["id"] = request.id
         if request.scope is not None:
             message["scope"] = request.scope
@@ -265,7 +266,7 @@ def read_line(raw: bytes) -> dict[str, Any]:
             f"wrote a line that is not JSON: {_shown(raw)}" if raw.strip() else "wrote an empty line"
         ) from None
     if not isinstance(value, dict):
-        raise NoReply(f"wrote a line that is no JSON object: {_shown(raw)}")
+        raise NoReply(f"wrote a line that is not a JSON object: {_shown(raw)}")
     if "ids" not in value and not value.get("error"):
         raise NoReply(f"wrote a line without 'ids' or 'error': {_shown(raw)}")
     return value
@@ -284,15 +285,15 @@ def parse_reply(message: Mapping[str, Any], raw: bytes = b"") -> Reply:
         raise BackendError(f"error reply: {text[:500].encode('utf-8', 'replace').decode('utf-8')}")
     ids, scores = message["ids"], message.get("scores")
     if not isinstance(ids, list) or not set(map(type, ids)) <= {str}:
-        raise BackendError(f"the reply's ids are no list of texts: {_shown(raw)}")
+        raise BackendError(f"the reply's ids are not a list of texts: {_shown(raw)}")
     if b"\\u" in raw and any("\ud800" <= character <= "\udfff" for name in ids for character in name):
         raise BackendError(
-            f"the reply's ids hold a lone surrogate escape, which is no character: {_shown(raw)}"
+            f"the reply's ids hold a lone surrogate escape, which is not a character: {_shown(raw)}"
         )
     if scores is None:
         return Reply(ids)
     if not isinstance(scores, list) or not set(map(type, scores)) <= {int, float}:
-        raise BackendError(f"the reply's scores are no list of numbers: {_shown(raw)}")
+        raise BackendError(f"the reply's scores are not a list of numbers: {_shown(raw)}")
     if len(scores) != len(ids):
         raise BackendError(f"the reply has {len(scores)} scores for {len(ids)} ids: {_shown(raw)}")
     try:

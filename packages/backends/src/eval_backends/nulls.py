@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eval_backends import options
-from eval_backends.bm25 import words
 from eval_core.backend import Corpus, Document, Reply, Request
+from eval_core.sets.words import words
 
 
 class _Kept:

@@ -48,14 +48,33 @@ _NOT_MEASURED = (":(exclude).eval", ":(exclude)policy")
 def uncommitted(root: Path) -> str | None:
     """What is not committed of the tree around `root`; None where git does not say.
 
-    What measuring writes is no part of what is measured, nor is the policy. Files that git was told to take for
-    unchanged are looked at by nobody, and so count.
+    What measuring writes is no part of what is measured, nor is the policy. Submodules are looked into, whatever the
+    configuration says of them, and so are files that git was told not to look at.
     """
-    status = git(root, "status", "--porcelain", "--untracked-files=normal", "--", ":/", *_NOT_MEASURED)
-    flags = git(root, "ls-files", "-v", "--full-name", ":/")
-    if status is None or flags is None:
+    status = git(
+        root,
+        *("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none"),
+        *("--", ":/", *_NOT_MEASURED),
+    )
+    flags = git(root, "ls-files", "-v", "-z", "--full-name", ":/")
+    top = git(root, "rev-parse", "--show-toplevel")
+    if status is None or flags is None or top is None:
         return status
-    return status + "".join(line for line in flags.splitlines() if line[:1].islower())
+    # `S`: skip-worktree, as in a sparse checkout; a lower-case letter: assume-unchanged.
+    unseen = [line[2:] for line in flags.split("\0") if line[:1] == "S" or line[:1].islower()]
+    return status + "".join(_changed(Path(top), unseen))
+
+
+def _changed(top: Path, names: list[str]) -> list[str]:
+    """The files among these, by their path from the top, that stand on disk with other content than their entry."""
+    there = [name for name in names if os.path.lexists(top / name)]
+    if not there:
+        return []
+    staged = git(top, "ls-files", "-s", "-z", "--", *(f":(top,literal){name}" for name in there)) or ""
+    entries = {
+        name: head.split()[1] for head, _, name in (e.partition("\t") for e in staged.split("\0") if e)
+    }
+    return [name for name in there if git(top, "hash-object", "--", name) != entries.get(name)]
 
 
 def environment_class() -> str:
@@ -86,7 +105,8 @@ def git(root: Path, *arguments: str) -> str | None:
         done = subprocess.run(
             ["git", "-C", str(root), "-c", "core.fsmonitor=false", *arguments],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             timeout=30,
             check=False,
             env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
@@ -96,11 +116,12 @@ def git(root: Path, *arguments: str) -> str | None:
     if done.returncode == 128 and "safe.directory" in done.stderr:
         import shlex
 
+        top = _top(root)
         raise CouldNot(
             "repository-owner",
             "git reads no repository that another user owns, so no commit says what is measured",
-            file=root,
-            mend=f"git config --global --add safe.directory {shlex.quote(str(_top(root)))}",
+            file=top,
+            mend=f"git config --global --add safe.directory {shlex.quote(str(top))}",
         )
     return done.stdout.strip() if done.returncode == 0 else None
 

@@ -6,7 +6,8 @@ what                how, and from where
 share of 0s and 1s  Wilson's score interval (Wilson 1927)
 any other mean      percentile bootstrap over queries (Efron 1979; Efron and Tibshirani 1993, chapter 13), and `unseen`
 lost and gained     McNemar's test with the mid-p value (McNemar 1947; Fagerland, Lydersen and Laake 2013)
-mean difference     randomisation by flipping signs (Fisher 1935; Smucker, Allan and Carterette 2007)
+mean difference     randomisation by flipping signs (Fisher 1935; Smucker, Allan and Carterette 2007); its interval with
+                    one query lost and one gained added (Agresti and Min 2005)
 several p values    step-down correction (Holm 1979)
 rate of rare flips  one-sided upper bound (Clopper and Pearson 1934)
 ==================  ===========================================================================================
@@ -15,6 +16,8 @@ Queries are the unit of sampling: an interval speaks of other queries of the sam
 Random numbers come from `random.Random(seed).random()` alone, the one sequence that Python promises to keep, and sums
 are exact (of whole numbers, or `math.fsum`), so that the same values give the same bytes on every platform.
 """
+
+# long because: intervals and tests share their exact sums, their draws and their sources.
 
 from __future__ import annotations
 
@@ -348,7 +351,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     for p in p_values:
         if not 0 <= p <= 1:
-            raise ValueError(f"{p!r} is no p value: it should lie within [0, 1]")
+            raise ValueError(f"{p!r} is not a p value: it should lie within [0, 1]")
     adjusted = [0.0] * len(p_values)
     reached = 0.0
     for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -360,9 +363,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def paired(before: Sequence[float], after: Sequence[float], binary: bool) -> Change:
     """What happened to a measure over the same queries: the effect, its interval, and the p value of its test.
 
-    The interval is the bootstrap's over the queries' differences: a point at 0 where none differs. The test is
-    McNemar's mid-p where each value is 0 or 1 (`binary`), and the sign-flip test elsewhere. A query's difference within
-    1e-9 is none.
+    The interval is `paired_interval`'s. The test is McNemar's mid-p where each value is 0 or 1 (`binary`), and the
+    sign-flip test elsewhere. A query's difference within 1e-9 is none.
 
     Args:
         before: a value a query.
@@ -383,18 +385,50 @@ def paired(before: Sequence[float], after: Sequence[float], binary: bool) -> Cha
     ]
     lost = sum(value < 0 for value in differences)
     gained = sum(value > 0 for value in differences)
+    p = mcnemar(lost, gained) if binary else sign_flip(differences)
     return Change(
         n=len(differences),
         before=mean(before),
         after=mean(after),
         difference=mean(differences),
-        interval=bootstrap([differences])[0],
-        p=mcnemar(lost, gained) if binary else sign_flip(differences),
+        interval=paired_interval(differences, p, max(*before, *after) or 1.0),
+        p=p,
         test="mcnemar-midp" if binary else "sign-flip",
         lost=lost,
         gained=gained,
         unchanged=len(differences) - lost - gained,
     )
+
+
+def paired_interval(differences: Sequence[float], p: float, most: float = 1.0) -> Interval:
+    """The 95% interval of a mean difference over queries: never a point, and never at odds with the p beside it.
+
+    One query that lost `most` and one that gained it are added, and the interval is the normal one of the n + 2
+    differences. So few queries flip from one arm to another that an interval of the observed flips alone is far too
+    narrow: the bootstrap's covers 39% to 65% where 2% of 24 or 55 queries are lost, and this one 93% and more, in the
+    simulation of the tests. Where the test tells a change from chance (p of at most 0.05) the interval ends at 0 at the
+    latest, and where it does not, the interval holds 0.
+
+    Source: Agresti and Min 2005, Statistics in Medicine 24, for 0 and 1; here of graded differences, too.
+
+    Args:
+        differences: after - before of each query.
+        p: of the two-sided test of the same differences.
+        most: the largest value that the measure has for any of the queries.
+
+    Raises:
+        ValueError: there are no differences, or one is not finite.
+    """
+    _usable(differences)
+    n = len(differences) + 2
+    observed = mean(differences)
+    middle = math.fsum(differences) / n
+    square = (math.fsum(value * value for value in differences) + 2 * most * most) / n
+    half = _normal(0.95) * math.sqrt(max(0.0, square - middle * middle) / n)
+    low, high = max(-most, min(middle - half, observed)), min(most, max(middle + half, observed))
+    if p > ALPHA:
+        return Interval(min(low, 0.0), max(high, 0.0))
+    return Interval(low, min(high, 0.0)) if observed < 0 else Interval(max(low, 0.0), high)
 
 
 @lru_cache(maxsize=64)
@@ -497,4 +531,4 @@ def _usable(values: Sequence[float]) -> None:
         raise ValueError("there are no values: nothing was scored, so there is nothing to bound or to test")
     if not all(map(math.isfinite, values)):
         odd = next(value for value in values if not math.isfinite(value))
-        raise ValueError(f"{odd!r} among the values is no number to take a mean of; score again")
+        raise ValueError(f"{odd!r} among the values is not a number to take a mean of; score again")

@@ -1,18 +1,18 @@
 """What the numbers of a set cannot show: overlap, leaks, near-duplicates, shares, and the smallest change it resolves.
 
 Measured from texts and labels alone, in two passes over the corpus, in memory that grows with the judged documents and
-not with the corpus. Words are runs of letters, digits and underscores, lower-cased.
+not with the corpus. Words are those of `eval_core.sets.words`.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from eval_core.backend import Document
 from eval_core.scoring.statistics import resolution
 from eval_core.sets.limits import Limits, NearDuplicate, Overlap
+from eval_core.sets.words import words
 
 #: Words in a row that make a place in a text recognisable.
 SHINGLE = 5
@@ -25,13 +25,6 @@ NEAR = 0.8
 
 #: Ids that are named; the counts are whole.
 NAMED = 20
-
-_WORD = re.compile(r"\w+")
-
-
-def words(text: str) -> list[str]:
-    """The words of a text in order, lower-cased."""
-    return _WORD.findall(text.lower())
 
 
 def _shingles(tokens: Sequence[str], length: int = SHINGLE) -> set[int]:

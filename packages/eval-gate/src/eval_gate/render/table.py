@@ -153,37 +153,70 @@ def _moved(moved: Moved) -> tuple[str, ...]:
 
 
 def _table(arms: list[ArmVerdict]) -> list[str]:
-    """A row an arm and a column a measure; where that is too wide, the measures stand below their arm."""
-    measures, graded = words.overall(arms)
-    heads = ["arm", "n", *(_cell(measure, 30) for measure in measures), "p95 ms"]
-    rows = []
-    for arm, grades in zip(arms, graded, strict=True):
-        cells = [_graded(grades.get(measure), measure == measures[0]) for measure in measures]
-        number = "–" if arm.n is None else _cell(str(arm.n), 12)
-        rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
-    lines = table([heads, *rows], right=(1,)).split("\n")
-    if max(map(width, lines)) > COLUMNS:
-        first, *others = table([[h[0], h[1], h[-1]] for h in (heads, *rows)], right=(1,)).split("\n")
-        lines = [first]
-        for line, row in zip(others, rows, strict=True):
-            named = zip(heads[2:-1], row[2:-1], strict=True)
-            cells = [f"{name} {cell}" for name, cell in named if cell != "–"]
-            lines += [line, *_wrapped(",  ".join(cells), "     ")]
+    """A row an arm, a column a measure, in the widest form that fits; at worst the measures stand below their arm."""
+    lines = table(_rows(arms), right=(1,)).split("\n")
+    if not _fits(lines):
+        lines = [*table(_rows(arms, narrow=True), right=(1,)).split("\n"), *_allowances(arms)]
+    if not _fits(lines):
+        lines = _stacked(_rows(arms))
     return [*lines, *(line for arm in arms for line in _categories(arm))]
 
 
-def _graded(grade: Graded | None, first: bool) -> str:
+def _fits(lines: list[str]) -> bool:
+    return max(map(width, lines)) <= COLUMNS
+
+
+def _rows(arms: list[ArmVerdict], *, narrow: bool = False) -> list[list[str]]:
+    """The cells of the table, its head first; `narrow` without allowances, and `misses` in the head alone."""
+    measures, graded = words.overall(arms)
+    binary = {name for grades in graded for name, grade in grades.items() if grade.misses is not None}
+    heads = [_cell(name, 30) + (" misses" if narrow and name in binary else "") for name in measures]
+    rows = [["arm", "n", *heads, "p95 ms"]]
+    for arm, grades in zip(arms, graded, strict=True):
+        cells = [_graded(grades.get(name), narrow, name == measures[0]) for name in measures]
+        number = "–" if arm.n is None else _cell(str(arm.n), 12)
+        rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
+    return rows
+
+
+def _allowances(arms: list[ArmVerdict]) -> list[str]:
+    """What the bar of the first measure allows in queries, where the table has no room for it."""
+    measures, graded = words.overall(arms)
+    held: dict[str, list[str]] = {}
+    for arm, grades in zip(arms, graded, strict=True):
+        if measures and (grade := grades.get(measures[0])) and (allowed := words.allowance(grade)):
+            held.setdefault("no query" if allowed == "none" else allowed, []).append(arm.arm)
+    said = "; ".join(f"{allowed} of {words.names(names)}" for allowed, names in held.items())
+    return _wrapped(f"May be lost of {_cell(measures[0], 30)}: {said}.", " ") if held else []
+
+
+def _stacked(rows: list[list[str]]) -> list[str]:
+    first, *others = table([[row[0], row[1], row[-1]] for row in rows], right=(1,)).split("\n")
+    lines = [first]
+    for line, row in zip(others, rows[1:], strict=True):
+        cells = [f"{name} {cell}" for name, cell in zip(rows[0][2:-1], row[2:-1], strict=True) if cell != "–"]
+        lines += [line, *(_wrapped(",  ".join(cells), "     ") if cells else [])]
+    return lines
+
+
+def _graded(grade: Graded | None, narrow: bool = False, first: bool = False) -> str:
     """A value against its bar, marked where it does not reach it; of the first measure, what that is in queries."""
     if grade is None:
         return "–"
-    allowed = f"  {words.allowance(grade)}" if first and words.allowance(grade) else ""
-    return words.against_bar(grade) + allowed + ("" if grade.passed else " !")
+    mark = "" if grade.passed else " !"
+    if narrow:
+        return words.against_bar(grade, unit="") + mark
+    return (
+        words.against_bar(grade)
+        + (f"  {words.allowance(grade)}" if first and words.allowance(grade) else "")
+        + mark
+    )
 
 
 def _categories(arm: ArmVerdict) -> list[str]:
     """The bars of an arm's categories in one sentence, those that are breached first."""
     graded = sorted((g for g in arm.graded if g.category is not None), key=lambda grade: grade.passed)
-    cells = [f"{_cell(words.measure(g), 60)} {_graded(g, False)}" for g in graded[: 2 * SHOWN]]
+    cells = [f"{_cell(words.measure(g), 60)} {_graded(g)}" for g in graded[: 2 * SHOWN]]
     if len(graded) > 2 * SHOWN:
         cells.append(f"and {len(graded) - 2 * SHOWN} more")
     return _wrapped(f"{_cell(arm.arm, 32)} by category: {', '.join(cells)}", " ") if cells else []

@@ -184,7 +184,7 @@ class Bench:
         try:
             return self.ask(*options)
         except Faults as error:
-            return Answer(error.exit_code, [_reason(f.reason, str(f)) for f in error.faults])
+            return Answer(error.exit_code, [_reason(f.code, str(f)) for f in error.faults])
         except EvalError as error:
             return Answer(error.exit_code, [Reason.of(error)])
         except Exception as error:  # noqa: BLE001  # the gate's own fault, which a self-test is there to find

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from eval_core.sets.scan import words
+from eval_core.sets.words import words
 
 #: A sentence of fewer words asks for nothing in particular.
 FEWEST = 4

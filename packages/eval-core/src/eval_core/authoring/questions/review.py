@@ -14,7 +14,8 @@ from eval_core.backend import Document
 from eval_core.errors import did_you_mean
 from eval_core.sets.corpus import read_json_lines
 from eval_core.sets.dataset import Dataset, Query
-from eval_core.sets.scan import LEAK_WORDS, words
+from eval_core.sets.scan import LEAK_WORDS
+from eval_core.sets.words import words
 
 #: From this share of common words on, two questions are nearly the same.
 SIMILAR = 0.9

@@ -1,0 +1,48 @@
+"""The words of a text in any script: what lexical retrievers index, and what overlap is measured in.
+
+A word is a run of letters, digits, underscores and the marks that belong to them, so that a vowel sign of Devanagari
+does not cut a word in six. A Han character or a Hiragana one is a word of its own, as in Unicode's default word
+boundaries (UAX 29), since nothing but a dictionary says where a word of those scripts ends; a run of Katakana is one.
+Scripts that are written without spaces and have no such rule (Thai, Lao, Khmer) give one word a run. A single letter
+keeps a `++` or `#` behind it: C++ and C# are not the word "c", and the `#` of `page#section` separates.
+
+Case is folded the same way from either side, and texts are composed (NFC): a word that is typed in two ways is one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import regex
+
+#: Raised by one when any word of any text changes: a part of the system key of what indexes words.
+VERSION = "2"
+
+#: Where there is nothing but ASCII the two agree, and this one takes a fifth of the time.
+_ASCII = re.compile(r"\b[^\W\d_](?:\+\+|#(?!\w))|\w+", re.ASCII)
+
+_ONE = r"[\p{Han}\p{Hiragana}]\p{M}*"
+_KATAKANA = r"[\p{Katakana}\u30FC]+"
+_OTHER = r"(?:(?![\p{Han}\p{Hiragana}\p{Katakana}\u30FC])[\w\p{M}\p{Join_Control}])+"
+_WORDS = regex.compile(rf"\b\p{{L}}(?:\+\+|\#(?!\w))|{_KATAKANA}|{_ONE}|{_OTHER}")
+
+
+def folded(text: str) -> str:
+    """The text with its case folded, and composed: `İstanbul` and `ISTANBUL` are `istanbul`, `STRASSE` is `Straße`."""
+    # Case folding leaves a dot above the i of a Turkish capital, which the small letter does not have.
+    return unicodedata.normalize("NFC", text.casefold().replace("i\u0307", "i"))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, folded; one-character words included."""
+    if text.isascii():
+        return _ASCII.findall(text.lower())
+    return [word for word in _WORDS.findall(folded(text)) if word[0] == "_" or any(map(str.isalnum, word))]
+
+
+def version() -> str:
+    """The rule, and the library that knows the scripts: equal versions give equal words."""
+    from importlib.metadata import version as installed
+
+    return f"{VERSION} (regex {installed('regex')})"
