@@ -62,7 +62,7 @@ def test_without_floors_there_is_nothing_to_gate_on(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (HEAD + ARM + "margn = 2\n", "unknown key"),
-        (HEAD + "[arms.a]\nn = 9\n", "runs: is missing"),
+        (HEAD + "[arms.a]\nn = 9\n", "runs: it is missing"),
         (HEAD + ARM + "margin = -1\n", "margin"),
         (HEAD + ARM + 'margin = "wide"\n', "margin"),
         (HEAD + ARM + "margin = 2.5\n", "margin"),
@@ -76,7 +76,7 @@ def test_without_floors_there_is_nothing_to_gate_on(tmp_path: Path) -> None:
         (HEAD + '[retired]\na = "gone"\n' + ARM, "has floors, too"),
         ('schema = "floors-v2"\nrequire = ["heads"]\n', "require"),
         ('schema = "floors-v3"\n', "schema"),
-        ("", "schema: is missing"),
+        ("", "schema: it is missing"),
     ],
 )
 def test_what_is_wrong_with_floors_is_a_fault_of_the_file(text: str, words: str) -> None:

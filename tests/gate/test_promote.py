@@ -876,14 +876,14 @@ GOOD_RULE = '[[rule]]\nover = "x"\nconditions = [{ metric = "mrr", is = "higher"
         (
             'mrr", is = "higher"',
             'recall@10", is = "not-higher"',
-            "promotion.toml:4  conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
+            "promotion.toml:4: conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
             'is worse; write { metric = "recall@10", is = "at-least-equal" }',
         ),
         ("[{", '[{ metric = "any_relevant_at_k", is = "not-higher" }, {', "is a measure of quality"),
         (
             "[{",
             '[{ metric = "missing_ground_truth", is = "higher" }, {',
-            "promotion.toml:4  conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
+            "promotion.toml:4: conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
             'asks for more; write { metric = "missing_ground_truth", is = "not-higher" }',
         ),
         (GOOD_RULE, GOOD_RULE + GOOD_RULE, "over = 'x' stands in two rules; join them"),
