@@ -194,3 +194,16 @@ def test_a_report_is_sealed_over_what_it_is_made_of(sound: Report) -> None:
     assert again.digests.quality == sound.digests.quality
     assert again.digests.run != sound.digests.run
     assert parse_report(dump(again), PATH) == again
+
+
+def test_a_report_with_limits_of_an_earlier_version_is_accepted(sound: Report) -> None:
+    """Fields that went, the overlap by category and the pairs of near-duplicates, are read and not missed."""
+    fields = {name: getattr(sound, name) for name in Report.model_fields if name != "digests"}
+    pair = {"query": "q", "judged": "d01", "unjudged": "d02"}
+    before = {
+        **(sound.limits or {}),
+        "overlap_by": {"category=x": {"mean": 0.5}},
+        "near_duplicate_pairs": [pair],
+    }
+    old = Report.sealed(**{**fields, "limits": before})
+    assert parse_report(dump(old), PATH) == old

@@ -59,7 +59,7 @@ def test_an_arm_that_passes_shows_one_number_a_measure_and_what_it_means_in_quer
     out = shown(verdict(passing(graded=several, p95_ms=2.04, budget_p95_ms=300.0)))
     assert out.splitlines()[2:4] == [
         " arm    n  recall@10            hit@1         ndcg@10        p95 ms",
-        " good  27  0.940 ≥ 0.930  none  2 ≤ 3 misses  0.940 ≥ 0.930  2.04 ≤ 300",
+        " good  27  0.940 ≥ 0.930  none  2 ≤ 3 misses  0.940 ≥ 0.930  2.0 ≤ 300",
     ]
     assert "Each bar is a floor, but for 2 points below the baseline (recall@10) of good." in out
     assert "Each bar is a floor." in shown(verdict(passing()))

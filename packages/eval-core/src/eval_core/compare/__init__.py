@@ -30,12 +30,31 @@ from eval_core.compare.models import (
     TaskDiffers,
     Unjoined,
     Versus,
+    of_line,
+    of_report,
+    of_run,
     task_changes,
 )
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
+
+__all__ = [
+    "Changed",
+    "Comparison",
+    "Effect",
+    "Entry",
+    "Moved",
+    "TaskDiffers",
+    "Versus",
+    "compare",
+    "of_line",
+    "of_report",
+    "of_run",
+    "task_changes",
+    "usual",
+]
 
 #: The cut-off of the usual measures where no report says one.
 DEPTH = 10

@@ -42,6 +42,17 @@ from eval_core.measuring.loop import GIVE_UP_AFTER, told_by
 from eval_core.reconstruct.selection import shown
 from eval_core.sets.corpus import CorpusFile
 
+__all__ = [
+    "BackendReport",
+    "Comparison",
+    "as_json",
+    "as_markdown",
+    "as_table",
+    "compare_backends",
+    "exit_code",
+    "read_comparison",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class _Task:

@@ -46,6 +46,17 @@ from eval_core.sets.definition import Definition, read_definition
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
 from eval_core.sets.words import words
 
+__all__ = [
+    "ExplainedQuery",
+    "Explanation",
+    "JudgedDocument",
+    "explain",
+    "headline_of",
+    "hidden",
+    "lost",
+    "missed",
+]
+
 #: Documents above, and words of a text's own, that are shown.
 FEW, OWN = 3, 5
 

@@ -28,6 +28,8 @@ from eval_core.reports.provenance.configuration import Configured, Run, configur
 from eval_core.reports.waivers import Waiver, Waivers
 from eval_core.scoring import metrics
 
+__all__ = ["Publication", "publish", "usual"]
+
 CONSEQUENCE = "no page was changed"
 
 #: Names of timing. Evidence holds none, and what is compared by hand is published by hand.

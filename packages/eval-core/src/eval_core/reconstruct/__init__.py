@@ -21,6 +21,7 @@ from eval_core.reconstruct.lock import (
     write_lock,
 )
 from eval_core.reconstruct.overrides import check_overrides, overrides_from_environment, relevant_overrides
+from eval_core.reconstruct.place import corpus_of
 from eval_core.reconstruct.selection import Entry, State, Tally, documents, prefixed, selection_faults
 from eval_core.sets.corpus import CorpusFile, corpus_digest, encode_id, parse_document
 from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, Recipe, Source
@@ -28,8 +29,10 @@ from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, 
 __all__ = [
     "CORPUS",
     "LOCK",
+    "NO_RECIPE",
     "Lock",
     "check_overrides",
+    "corpus_of",
     "overrides_from_environment",
     "read_lock",
     "recipe_digest",

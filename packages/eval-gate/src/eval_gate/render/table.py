@@ -155,42 +155,87 @@ def _moved(moved: Moved) -> tuple[str, ...]:
 
 
 def _table(arms: list[ArmVerdict]) -> list[str]:
-    """A row an arm and a column a measure; where that is too wide, the measures stand below their arm."""
-    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
-    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
-    heads = ["arm", "n", *(_cell(measure, 30) for measure in measures), "p95 ms"]
-    rows = []
-    for arm in arms:
-        cells = [_graded(overall[arm.arm].get(measure), measure == measures[0]) for measure in measures]
-        number = "–" if arm.n is None else _cell(str(arm.n), 12)
-        rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
-    lines = table([heads, *rows], right=(1,)).split("\n")
-    if max(map(width, lines)) > COLUMNS:
-        first, *others = table([[h[0], h[1], h[-1]] for h in (heads, *rows)], right=(1,)).split("\n")
-        lines = [first]
-        for line, row in zip(others, rows, strict=True):
-            lines.append(line)
-            cells = [
-                f"{name} {cell}" for name, cell in zip(heads[2:-1], row[2:-1], strict=True) if cell != "–"
-            ]
-            lines += _wrapped(",  ".join(cells), "     ")
+    """A row an arm, a column a measure, in the widest form that fits; at worst the measures stand below their arm."""
+    rows = _rows(arms)
+    lines = table(rows, right=(1,)).split("\n")
+    if not _fits(lines):
+        rows = _rows(arms, narrow=True)
+        lines = [*table(rows, right=(1,)).split("\n"), *_allowances(arms)]
+    if not _fits(lines):
+        lines = _stacked(_rows(arms))
     for arm in arms:
         lines += _categories(arm)
     return lines
 
 
-def _graded(grade: Graded | None, first: bool) -> str:
+def _fits(lines: list[str]) -> bool:
+    return max(map(width, lines)) <= COLUMNS
+
+
+def _rows(arms: list[ArmVerdict], *, narrow: bool = False) -> list[list[str]]:
+    """The cells of the table, its head first; `narrow` without allowances, and `misses` in the head alone."""
+    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
+    graded = {grade.measure: grade for several in overall.values() for grade in several.values()}
+    heads = [
+        _cell(measure, 30) + (" misses" if narrow and grade.misses is not None else "")
+        for measure, grade in graded.items()
+    ]
+    rows = [["arm", "n", *heads, "p95 ms"]]
+    for arm in arms:
+        held = [overall[arm.arm].get(measure) for measure in graded]
+        cells = [_graded(grade, narrow, number == 0) for number, grade in enumerate(held)]
+        number = "–" if arm.n is None else _cell(str(arm.n), 12)
+        rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
+    return rows
+
+
+def _allowances(arms: list[ArmVerdict]) -> list[str]:
+    """What the bar of the first measure allows in queries, where the table has no room for it."""
+    held: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        grade = next((grade for grade in arm.graded if grade.category is None), None)
+        if grade is not None and words.allowance(grade):
+            held.setdefault((grade.measure, words.allowance(grade)), []).append(arm.arm)
+    found = []
+    for measure in dict.fromkeys(measure for measure, _ in held):
+        said = (
+            f"{'no query' if what == 'none' else what} of {', '.join(_cell(name, 32) for name in names[:SHOWN])}"
+            + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+            for (of, what), names in held.items()
+            if of == measure
+        )
+        found += _wrapped(f"May be lost of {_cell(measure, 30)}: {'; '.join(said)}.", " ")
+    return found
+
+
+def _stacked(rows: list[list[str]]) -> list[str]:
+    first, *others = table([[row[0], row[1], row[-1]] for row in rows], right=(1,)).split("\n")
+    lines = [first]
+    for line, row in zip(others, rows[1:], strict=True):
+        lines.append(line)
+        cells = [f"{name} {cell}" for name, cell in zip(rows[0][2:-1], row[2:-1], strict=True) if cell != "–"]
+        lines += _wrapped(",  ".join(cells), "     ") if cells else []
+    return lines
+
+
+def _graded(grade: Graded | None, narrow: bool = False, first: bool = False) -> str:
     """A value against its bar, marked where it does not reach it; of the first measure, what that is in queries."""
     if grade is None:
         return "–"
-    allowed = f"  {words.allowance(grade)}" if first and words.allowance(grade) else ""
-    return words.against_bar(grade) + allowed + ("" if grade.passed else " !")
+    mark = "" if grade.passed else " !"
+    if narrow:
+        return words.against_bar(grade, unit="") + mark
+    return (
+        words.against_bar(grade)
+        + (f"  {words.allowance(grade)}" if first and words.allowance(grade) else "")
+        + mark
+    )
 
 
 def _categories(arm: ArmVerdict) -> list[str]:
     """The bars of an arm's categories in one sentence, those that are breached first."""
     graded = sorted((g for g in arm.graded if g.category is not None), key=lambda grade: grade.passed)
-    cells = [f"{_cell(words.measure(g), 60)} {_graded(g, False)}" for g in graded[: 2 * SHOWN]]
+    cells = [f"{_cell(words.measure(g), 60)} {_graded(g)}" for g in graded[: 2 * SHOWN]]
     if len(graded) > 2 * SHOWN:
         cells.append(f"and {len(graded) - 2 * SHOWN} more")
     return _wrapped(f"{_cell(arm.arm, 32)} by category: {', '.join(cells)}", " ") if cells else []

@@ -88,10 +88,10 @@ def measure(grade: Graded) -> str:
     return grade.measure if grade.category is None else f"{grade.measure} of {grade.category}"
 
 
-def against_bar(grade: Graded, decimals: int = 3) -> str:
+def against_bar(grade: Graded, decimals: int = 3, unit: str = " misses") -> str:
     """`53 ≤ 55 misses`, or `0.783 < 0.800`."""
     if grade.misses is not None:
-        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed} misses"
+        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed}{unit}"
     sign = "≥" if grade.passed else "<"
     return f"{grade.value:.{decimals}f} {sign} {grade.lowest:.{decimals}f}"
 
@@ -135,8 +135,8 @@ def latency(arm: ArmVerdict) -> str:
     if arm.p95_ms is None:
         return "–"
     if arm.budget_p95_ms is None:
-        return f"{arm.p95_ms:.2f}"
-    return f"{arm.p95_ms:.2f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
+        return f"{arm.p95_ms:.1f}"
+    return f"{arm.p95_ms:.1f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
 
 
 def chance(found: Significance, n: int | None) -> str:
