@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def generate() -> str:
     lines = [_HEAD]
     for heading, group in GROUPS.items():
         links = ", ".join(f"[{code}](#{code})" for code in group)
-        lines.append(f"- {heading}: {links}")
+        lines += _wrapped(f"- {heading}: {links}", "  ")
     for group in GROUPS.values():
         for code, entry in group.items():
             lines += _section(code, entry)
@@ -33,9 +34,14 @@ def generate() -> str:
 
 
 def _section(code: str, entry: Entry) -> Iterator[str]:
-    yield from ("", f"## {code}", "", f"{entry.title}. Exit {entry.exit}.", "", entry.meaning)
+    yield from ("", f"## {code}", "", f"{entry.title}. Exit {entry.exit}.", "", *_wrapped(entry.meaning))
     if entry.mend:
-        yield from ("", f"What to do: {entry.mend}")
+        yield from ("", *_wrapped(f"What to do: {entry.mend}"))
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    """Lines of at most 116 characters, broken at spaces alone."""
+    return textwrap.wrap(text, 116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def main(arguments: list[str]) -> int:

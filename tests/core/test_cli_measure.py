@@ -117,7 +117,7 @@ def test_an_arm_that_cannot_be_measured_does_not_stop_the_others(shelves: Space)
         def index(self, corpus: Any) -> None:
             from eval_core.errors import CouldNot
 
-            raise CouldNot("nobody listens on port 1")
+            raise CouldNot("backend-failed", "nobody listens on port 1")
 
     shelves.arm(name="first")
     shelves.arm(name="second", backend="other")

@@ -499,7 +499,7 @@ def test_an_errored_query_is_not_a_zero(root: Path, register: Register) -> None:
 @pytest.mark.parametrize(
     ("failure", "outcomes"),
     [
-        (CouldNot("gone"), ["errored", "unscored", "unscored", "unscored"]),
+        (CouldNot("backend-failed", "gone"), ["errored", "unscored", "unscored", "unscored"]),
         (BackendError("no"), ["errored", "errored", "errored", "unscored"]),
         (SystemExit(1), ["errored", "errored", "errored", "unscored"]),
         (7, ["errored", "errored", "errored", "unscored"]),

@@ -59,7 +59,9 @@ def test_a_backend_that_fails_before_it_is_asked_cannot_be_measured(
     assert left in ([], ["runs/arm.partial"])
 
 
-@pytest.mark.parametrize("error", [CouldNot("service absent"), Misuse("bad option")])
+@pytest.mark.parametrize(
+    "error", [CouldNot("backend-failed", "service absent"), Misuse("option-invalid", "bad option")]
+)
 def test_an_index_error_that_explains_itself_is_passed_on(things: Space, error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):
         things.measure(Breaking("index", error), text="")

@@ -181,7 +181,7 @@ def test_scopes_leave_no_temporary_folder(
             super().index(corpus)
 
     scopes.measure(Reading(SCOPED), text="")
-    for error in (KeyboardInterrupt(), CouldNot("gone")):
+    for error in (KeyboardInterrupt(), CouldNot("backend-failed", "gone")):
         with contextlib.suppress(KeyboardInterrupt):
             scopes.measure(Reading({**SCOPED, "query 1": error}))
     with pytest.raises(CouldNot):

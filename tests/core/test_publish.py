@@ -531,7 +531,7 @@ def test_where_one_page_cannot_be_written_none_is(desk: Desk, monkeypatch: pytes
     def failing(path: Path) -> Any:
         written.append(path.name)
         if written[-1] == "c.md":
-            raise CouldNot("the disk is full")
+            raise CouldNot("cannot-write", "the disk is full")
         return atomic(path)
 
     monkeypatch.setattr(publish, "atomic", failing)

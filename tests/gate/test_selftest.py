@@ -302,9 +302,9 @@ def without(place: str, result: object = ()) -> Callable[[pytest.MonkeyPatch], N
 
 def ignoring(*parts: str) -> Callable[[pytest.MonkeyPatch], None]:
     """A gate that does not look at some parts of the task."""
+    from eval_core.reports.keys import differences
     from eval_gate.check import eligibility
 
-    differences = eligibility.differences
     return lambda monkeypatch: monkeypatch.setattr(
         eligibility, "differences", lambda *words: [d for d in differences(*words) if d.part not in parts]
     )

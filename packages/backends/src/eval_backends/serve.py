@@ -61,7 +61,7 @@ def serve(name: str, corpus: Path, kind: str, written: tuple[str, ...]) -> int:
     Exits 0 at the end of the input, 2 for wrong usage or a malformed corpus, 3 if the corpus cannot be indexed.
     """
     from eval_core.backend import make
-    from eval_core.sets.corpus import CorpusFile
+    from eval_core.sets import CorpusFile
 
     options = parse_options(written)
     with _own_pipes() as (requests, replies):

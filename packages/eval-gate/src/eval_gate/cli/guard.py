@@ -10,8 +10,7 @@ import click
 if TYPE_CHECKING:
     from eval_core.errors import Fault
     from eval_core.reconstruct.tree import Tree
-    from eval_gate.guard.inputs import Judged
-    from eval_gate.guard.judge import Finding, GuardVerdict
+    from eval_gate.guard import Finding, GuardVerdict, Judged
 
 _EPILOG = """\b
 Examples:
@@ -106,7 +105,7 @@ def _root(root: str) -> str:
 def _judged(places: list[Path], tree: Tree, root: bytes) -> list[Judged]:
     """Read all inputs; the faults of all of them are told at once."""
     from eval_core.errors import Faults
-    from eval_gate.guard.inputs import read_judged
+    from eval_gate.guard import read_judged
 
     found = []
     faults: list[Fault] = []

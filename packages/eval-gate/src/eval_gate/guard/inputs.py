@@ -10,12 +10,10 @@ from urllib.parse import unquote_to_bytes
 
 from eval_core.errors import Fault, Faults, Misuse
 from eval_core.files import BOM, unreadable
-from eval_core.imports.manifest import read_manifest
+from eval_core.imports import read_manifest
 from eval_core.reconstruct.globs import Globs
 from eval_core.reconstruct.tree import Tree
-from eval_core.sets.corpus import CorpusFile, encode_id
-from eval_core.sets.dataset import HEADER
-from eval_core.sets.definition import Archive, Definition, Folder, Git, read_definition
+from eval_core.sets import HEADER, Archive, CorpusFile, Definition, Folder, Git, encode_id, read_definition
 
 Form = Literal["search-eval", "legacy", "dataset"]
 

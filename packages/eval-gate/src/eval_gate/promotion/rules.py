@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from eval_core.policy.bars import TOLERANCE
+from eval_core.policy import TOLERANCE
 from eval_core.scoring import metrics
 from eval_gate.promotion.models import (
     CONTRACT,

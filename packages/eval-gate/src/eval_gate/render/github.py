@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from eval_core.policy.models import Budget
+from eval_core.policy import Budget
 from eval_gate.render import words
 from eval_gate.render.place import Place
 from eval_gate.render.spots import Judgement, Spot, Spots
