@@ -62,11 +62,7 @@ def test_without_floors_there_is_nothing_to_gate_on(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (HEAD + ARM + "margn = 2\n", "unknown key"),
-<<<<<<< HEAD
-        (HEAD + "[arms.a]\nn = 9\n", "runs: it is missing"),
-=======
         (HEAD + "[arms.a]\nn = 9\n", "arms.a.runs: it is missing"),
->>>>>>> main
         (HEAD + ARM + "margin = -1\n", "margin"),
         (HEAD + ARM + 'margin = "wide"\n', "margin"),
         (HEAD + ARM + "margin = 2.5\n", "margin"),
