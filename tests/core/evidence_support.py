@@ -56,8 +56,8 @@ def line(
         **(task or {}),
     }
     system = {"backend": "bm25", "options": {}, **(system or {})}
-    counts = dict.fromkeys(Health.model_fields, 0) | {"scored": len(entries), "counts": {}}
-    given = {
+    counts: dict[str, Any] = dict.fromkeys(Health.model_fields, 0) | {"scored": len(entries), "counts": {}}
+    given: dict[str, Any] = {
         "schema": SCHEMA,
         "run_id": run,
         "started": f"2026-11-30T12:00:00.000Z+{run}",

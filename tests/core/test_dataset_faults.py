@@ -378,7 +378,7 @@ def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
         ('name = "n"\nheadlin = "mrr"\n', ":2", "headlin: unknown key; did you mean 'headline'?"),
         ('name = "n"\n\n[corpus]\nsorce = []\n', ":4", "corpus.sorce: unknown key; did you mean 'source'?"),
         ('name = "Not A Name"\n', ":1", "name = 'Not A Name': should match"),
-        ('version = "1"\n', "", "name: is missing"),
+        ('version = "1"\n', "", "name: it is missing"),
         (
             'name = "n"\nlimit = 5\n',
             "",

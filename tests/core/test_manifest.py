@@ -129,9 +129,9 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
 @pytest.mark.parametrize(
     ("value", "messages"),
     [
-        ({"id": "n"}, ["queries: is missing"]),
-        ({"queries": []}, ["id: is missing"]),
-        ({"ids": "n", "queries": []}, ["id: is missing; is 'ids' a slip of it?"]),
+        ({"id": "n"}, ["queries: it is missing"]),
+        ({"queries": []}, ["id: it is missing"]),
+        ({"ids": "n", "queries": []}, ["id: it is missing; is 'ids' a slip of it?"]),
         ({"id": 3, "queries": {}}, ["id = 3: should be a text", "queries = {}: should be a list"]),
         ({"id": " ", "queries": []}, ["id = ' ': is empty"]),
         ({"id": "n", "queries": [7]}, ["queries[0] = 7: should be a table"]),
@@ -141,7 +141,7 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
         ),
         (
             {"id": "n", "queries": [{"id": "q1", "query": "x", "ground_truths": ["a"]}]},
-            ["queries[0].ground_truth: is missing; is 'ground_truths' a slip of it?"],
+            ["queries[0].ground_truth: it is missing; is 'ground_truths' a slip of it?"],
         ),
         (
             {"id": "n", "queries": [query(), query(ground_truth=[]), query(id="", query=None)]},
@@ -164,7 +164,7 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
         (
             [{"query": "a", "relevent": []}, 1, {"query": "b", "relevant": None}],
             [
-                "[0].relevant: is missing; is 'relevent' a slip of it?",
+                "[0].relevant: it is missing; is 'relevent' a slip of it?",
                 "[1] = 1: should be a table",
                 "[2].relevant = None: should be a list",
             ],

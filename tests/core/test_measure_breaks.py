@@ -60,7 +60,7 @@ def test_a_backend_that_fails_before_it_is_asked_cannot_be_measured(
 
 
 @pytest.mark.parametrize(
-    "error", [CouldNot("backend-failed", "service absent"), Misuse("usage", "bad option")]
+    "error", [CouldNot("backend-failed", "service absent"), Misuse("option-invalid", "bad option")]
 )
 def test_an_index_error_that_explains_itself_is_passed_on(things: Space, error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):

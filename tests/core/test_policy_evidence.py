@@ -191,9 +191,13 @@ def taken(key: Any) -> Callable[[Any], None]:
         (lambda v: v[0]["entries"].append(v[0]["entries"][0]), "evidence-contradicts", "hold a query twice"),
         (lambda v: v[0]["task"].update(limit=5), "evidence-contradicts", "cutoffs"),
         (lambda v: v[0]["set"].update(headline="recall@20"), "evidence-contradicts", "recall@20 looks at 20"),
-        (lambda v: v[0]["set"].update(headline="recal"), "evidence-contradicts", "recal"),
+        (
+            lambda v: v[0]["set"].update(headline="recal"),
+            "evidence-contradicts",
+            "there is no measure 'recal'",
+        ),
         (lambda v: v[0].update(run_id="../x"), "evidence-malformed", "run_id"),
-        (lambda v: v[0].update(extra=1), "evidence-malformed", "extra"),
+        (lambda v: v[0].update(extra=1), "evidence-malformed", "extra: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(

@@ -148,9 +148,9 @@ def test_a_reason_says_something(text: str, enough: bool) -> None:
 
 
 def test_a_requirement_that_is_left_out_needs_a_reason() -> None:
-    usual = Floors(schema="floors-v2")
+    usual = Floors(schema_="floors-v2")
     assert requirements_left_out(usual) == []
-    fewer = Floors(schema="floors-v2", require=("provenance",))
+    fewer = Floors(schema_="floors-v2", require=("provenance",))
     (fault,) = requirements_left_out(fewer)
     assert (fault.code, fault.details.key) == ("reason-missing", "require")
     assert "head, clean is not required" in fault.message

@@ -62,7 +62,7 @@ def test_without_floors_there_is_nothing_to_gate_on(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (HEAD + ARM + "margn = 2\n", "unknown key"),
-        (HEAD + "[arms.a]\nn = 9\n", "runs: is missing"),
+        (HEAD + "[arms.a]\nn = 9\n", "arms.a.runs: it is missing"),
         (HEAD + ARM + "margin = -1\n", "margin"),
         (HEAD + ARM + 'margin = "wide"\n', "margin"),
         (HEAD + ARM + "margin = 2.5\n", "margin"),
@@ -72,11 +72,11 @@ def test_without_floors_there_is_nothing_to_gate_on(tmp_path: Path) -> None:
         (HEAD + "[arms.a]\nruns = ['../r']\nn = 9\n", "runs"),
         (HEAD + "[arms.a]\nruns = ['r']\nn = 27.0\n", "n = 27.0"),
         (HEAD + "[arms.a]\nruns = ['r']\nn = true\n", "n = True"),
-        (HEAD + '[arms."../a"]\nruns = ["r"]\nn = 9\n', "a name consists of lower-case"),
+        (HEAD + '[arms."../a"]\nruns = ["r"]\nn = 9\n', "a name consists of lower-case letters"),
         (HEAD + '[retired]\na = "gone"\n' + ARM, "has floors, too"),
         ('schema = "floors-v2"\nrequire = ["heads"]\n', "require"),
         ('schema = "floors-v3"\n', "schema"),
-        ("", "schema: is missing"),
+        ("", "schema: it is missing"),
     ],
 )
 def test_what_is_wrong_with_floors_is_a_fault_of_the_file(text: str, words: str) -> None:
@@ -142,4 +142,4 @@ def test_every_field_says_in_which_direction_it_lets_more_pass(model: type[BaseM
 
 
 def test_the_schema_of_budgets_is_that_of_its_arms() -> None:
-    assert Budgets(schema="budgets-v2").arms == {}
+    assert Budgets(schema_="budgets-v2").arms == {}

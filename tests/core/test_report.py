@@ -142,7 +142,7 @@ def test_a_report_that_is_cut_short_anywhere_is_refused(sound: Report) -> None:
         (b"{", "is not whole JSON: EOF while parsing an object at line 1 column 1; measure again"),
         (b"[]", "[]: should be an object"),
         (b"null", "None: should be an object"),
-        (b"{}", "schema: is missing"),
+        (b"{}", "schema: it is missing"),
         (b"\xff\xfe{}", "is not whole JSON: "),
         (b"\x00", "is not whole JSON: "),
         (b"[" * 100_000, "is not whole JSON: "),

@@ -20,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from policy_support import resealed
+from policy_support import resealed, updating
 from promote_support import (
     REPOSITORY,
     Stage,
@@ -306,9 +306,7 @@ def test_a_corpus_that_moves_may_differ_between_runs(stage: Stage) -> None:
     """K5: as in floors; a pinned one may not."""
     old, new = stage.space.lines("tuned")
     for moves, codes in ((True, []), (False, ["evidence-task-differs"])):
-        old, new = (
-            resealed(line, lambda table, m=moves: table["set"].update(moves=m)) for line in (old, new)
-        )
+        old, new = (resealed(line, updating("set", moves=moves)) for line in (old, new))
         other = resealed(old, lambda table: table["task"].update(corpus="0" * 64))
         assert [reason.code for reason in unsound("tuned", [other, new])] == codes
 
@@ -363,9 +361,7 @@ def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage:
             path = stage.root / f"ci{number}" / "reports" / f"{arm}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(stage.space.runs(arm)[number - 1], path)
-            stage.space.forge(
-                path, lambda r, n=number: r["environment"].update({"ci_run": f"88{n}", "class": "ci"})
-            )
+            stage.space.forge(path, updating("environment", **{"ci_run": f"88{number}", "class": "ci"}))
         places += ["--from", f"ci{number}"]
     shutil.rmtree(stage.root / ".eval")  # nobody measured here
     assert stage.codes("tuned", *places, "--write") == ["floors-deleted"] * 2
@@ -524,7 +520,7 @@ def test_a_comparison_that_was_edited_does_not_load(
 
 def _failed(side: Any) -> Any:
     row = side.results[0]
-    lost = Unanswered.model_construct(id=row.id, outcome="errored")
+    lost = Unanswered(id=row.id, query=row.query, outcome="errored", message="no")
     return side.model_copy(update={"results": side.results[1:], "errors": (lost,)})
 
 
@@ -876,14 +872,14 @@ GOOD_RULE = '[[rule]]\nover = "x"\nconditions = [{ metric = "mrr", is = "higher"
         (
             'mrr", is = "higher"',
             'recall@10", is = "not-higher"',
-            "promotion.toml:4  conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
+            "promotion.toml:4: conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
             'is worse; write { metric = "recall@10", is = "at-least-equal" }',
         ),
         ("[{", '[{ metric = "any_relevant_at_k", is = "not-higher" }, {', "is a measure of quality"),
         (
             "[{",
             '[{ metric = "missing_ground_truth", is = "higher" }, {',
-            "promotion.toml:4  conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
+            "promotion.toml:4: conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
             'asks for more; write { metric = "missing_ground_truth", is = "not-higher" }',
         ),
         (GOOD_RULE, GOOD_RULE + GOOD_RULE, "over = 'x' stands in two rules; join them"),
@@ -922,7 +918,11 @@ def test_no_rule_is_no_permission(stage: Stage) -> None:
 
 def restore(*names: str) -> Callable[[Stage], None]:
     """Put files back as they were before the promotion."""
-    return lambda stage: stage.space.git("checkout", "-q", "HEAD~1", "--", *names) and None
+
+    def change(stage: Stage) -> None:
+        stage.space.git("checkout", "-q", "HEAD~1", "--", *names)
+
+    return change
 
 
 def back(stage: Stage) -> None:
@@ -941,9 +941,7 @@ def older(stage: Stage) -> None:
     """The floors stand on runs from before those that the record cites, which are still there."""
     lines = stage.space.lines("tuned")
     before = [
-        resealed(
-            line, lambda table, n=n: table.update(run_id=f"old{n}", started=f"2001-01-01T00:00:0{n}.000Z")
-        )
+        resealed(line, updating(run_id=f"old{n}", started=f"2001-01-01T00:00:0{n}.000Z"))
         for n, line in enumerate(lines)
     ]
     stage.space.policy({"tuned": before, "plain": stage.space.lines("plain")})
@@ -1023,9 +1021,7 @@ def test_a_bar_that_is_raised_after_a_promotion_is_not_mixed(promoted: Stage) ->
     """A5: later runs carry later floors; the record says how the default came to be, and what it cites is not swept."""
     lines = promoted.space.lines("tuned")
     later = [
-        resealed(
-            line, lambda table, n=n: table.update(run_id=f"new{n}", started=f"2999-01-01T00:00:0{n}.000Z")
-        )
+        resealed(line, updating(run_id=f"new{n}", started=f"2999-01-01T00:00:0{n}.000Z"))
         for n, line in enumerate(lines)
     ]
     policy = read_policy(promoted.policy)
@@ -1099,8 +1095,10 @@ def held_to_the_rules(space: Space, truth: Ranked, tables: dict[str, Ranked]) ->
     }
     for name, rows in lines.items():
         (root / "set" / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows = "".join(f"{query}\t{name}\t1\n" for query, ids in truth.items() for name in dict.fromkeys(ids))
-    (root / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    judgements = "".join(
+        f"{query}\t{name}\t1\n" for query, ids in truth.items() for name in dict.fromkeys(ids)
+    )
+    (root / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judgements)
     (root / "adapter.py").write_text(ADAPTER)
     text = ""
     for name, ranked in tables.items():

@@ -30,7 +30,7 @@ def describe(detail: Any, model: type[BaseModel]) -> Described:
         listed = f"  (known: {', '.join(known)})" if known else ""
         return Described(key, UNSET, f"unknown key{did_you_mean(str(detail['loc'][-1]), known)}{listed}")
     if kind == "missing":
-        return Described(key, UNSET, "is missing")
+        return Described(key, UNSET, "it is missing")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tags = [tag for place in _at(detail["loc"], model) if _is_model(place) and (tag := _tag(place))]
         written = given.get("type") if isinstance(given, dict) else given

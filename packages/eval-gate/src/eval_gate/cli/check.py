@@ -145,9 +145,9 @@ def _files(outputs: tuple[str, ...], form: str) -> dict[Path, str]:
     """Which file is to be written in which format; nothing that writes is imported where none is."""
     if not outputs:
         return {}
-    from eval_gate.render.files import asked
+    from eval_gate.render.files import destinations
 
-    return asked(outputs, form)
+    return destinations(outputs, form)
 
 
 def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
@@ -295,7 +295,7 @@ class _Gate:
             return judge_arm(name, arm, error)
         origin = origins.of(report, raw, path)
         standing = checkout.standing(report, path, named)
-        seen.append(Seen(name, report.environment.commit, sayings(report, standing)))
+        seen.append(Seen(name, report.environment, sayings(report, standing)))
         return judge_arm(name, arm, report, standing, origin.reasons, origin.notes)
 
 
