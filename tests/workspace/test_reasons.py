@@ -58,6 +58,7 @@ COMPUTED = {
     ("reconstruct/tree.py", "_worded"): "the error's own, or object-absent",
     ("reports/provenance/__init__.py", "check"): "the error's own",
     ("sets/dataset.py", "add"): "input-invalid, document-unknown",
+    ("render/junit.py", "_cases"): "of the bar: floor-breached, baseline-drop",
     ("guard/judge.py", "_finding"): "ground-truth-missing, ground-truth-not-a-file",
 }
 
