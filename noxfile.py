@@ -80,8 +80,10 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def schemas(session: nox.Session) -> None:
-    """Fail where schemas/ is not what the models give. `-- --write` writes the files anew."""
-    work(session, "python", "tools/schemas.py", "--write" if "--write" in session.posargs else "--check")
+    """Fail where schemas/ or docs/reasons.md is not what the sources give. `-- --write` writes the files anew."""
+    mode = "--write" if "--write" in session.posargs else "--check"
+    work(session, "python", "tools/schemas.py", mode)
+    work(session, "python", "tools/reasons.py", mode)
 
 
 @nox.session

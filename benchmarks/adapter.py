@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.sample import write_set
 from eval_core.backend import Backend, Request, make
-from eval_core.sets.corpus import CorpusFile
+from eval_core.sets import CorpusFile
 
 REQUESTS = 2_000
 COMMAND = ["{python}", "-m", "eval_backends", "serve", "bm25", "--corpus", "{corpus}"]

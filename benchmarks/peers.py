@@ -96,9 +96,9 @@ def ranx_dicts(run: Path, qrels: Path, whole: bool) -> Call:
 
 def ours(run: Path, qrels: Path, whole: bool) -> Call:
     """Our call, on the same dictionaries that pytrec_eval takes. The whole process is the script, not this."""
+    from eval_core.scoring import evaluate
     from eval_core.scoring.metrics import parse
     from eval_core.scoring.readers import read_qrels
-    from eval_core.scoring.score import evaluate
 
     measures = tuple(map(parse, MEASURES))
     judged = read_qrels(qrels)

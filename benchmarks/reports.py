@@ -13,7 +13,7 @@ from unittest import mock
 from benchmarks.sample import plan_for, ready
 from eval_core import backend as backends
 from eval_core.measuring import loop
-from eval_core.reports.report import read_report
+from eval_core.reports import read_report
 
 QUERIES = 10_000
 

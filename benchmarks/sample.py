@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eval_core.backend import Corpus, Reply, Request
 from eval_core.config import Arm, Workspace
-from eval_core.measuring.plan import Plan, prepare
+from eval_core.measuring import Plan, prepare
 
 
 def write_set(folder: Path, documents: int, queries: int, seed: int = 7) -> None:

@@ -8,29 +8,27 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from eval_core.authoring import Inspection
 from eval_core.authoring.derive.result import Drafted
-from eval_core.authoring.inspect import Inspection
 from eval_core.authoring.questions.result import Added
 from eval_core.compare import models as compare_models
 from eval_core.config import EvalFile
 from eval_core.contract import models as contract_models
-from eval_core.explain.models import Explanation
-from eval_core.measuring.measurement import Measurement
-from eval_core.policy.evidence import Line
-from eval_core.policy.models import Budgets, Floors
-from eval_core.publish.models import Publication
-from eval_core.reconstruct.lock import Lock
+from eval_core.explain import Explanation
+from eval_core.measuring import Measurement
+from eval_core.policy import Budgets, Floors, Line
+from eval_core.publish import Publication
+from eval_core.reconstruct import Lock
+from eval_core.reports import Report
 from eval_core.reports.provenance.models import Statement
-from eval_core.reports.report import Report
 from eval_core.reports.waivers import Waivers
 from eval_core.scoring.models import Score
-from eval_core.sets.definition import Definition
-from eval_core.sets.limits import Limits, Saturation
-from eval_gate.floors.proposal import Proposal
-from eval_gate.guard.judge import GuardVerdict
-from eval_gate.power.models import Power, Unchanged
-from eval_gate.promotion.models import Promotion, PromotionRecord, Rules
-from eval_gate.selftest.models import SelfTest
+from eval_core.sets import Definition, Limits, Saturation
+from eval_gate.floors import Proposal
+from eval_gate.guard import GuardVerdict
+from eval_gate.power import Power, Unchanged
+from eval_gate.promotion import Promotion, PromotionRecord, Rules
+from eval_gate.selftest import SelfTest
 from eval_gate.verdict import Verdict
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"

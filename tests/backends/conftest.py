@@ -58,7 +58,7 @@ NOISY = """
         def index(self, corpus):
             print("kind", corpus.kind)
             if self.fail == "index":
-                raise CouldNot("the model is not there")
+                raise CouldNot("backend-failed", "the model is not there")
             if self.fail == "index-error":
                 raise BackendError("the store is down")
 
@@ -72,7 +72,7 @@ NOISY = """
                 case "fault":
                     raise ValueError("a fault")
                 case "gone":
-                    raise CouldNot("the service has gone away")
+                    raise CouldNot("backend-failed", "the service has gone away")
                 case "nan":
                     return Reply(["a"], [float("nan")])
             return Reply((request.kind,))

@@ -78,8 +78,8 @@ def test_a_valid_reply_is_passed_on(adapter: Adapter, body: str, reply: Reply) -
 
 # ------------------------------------------------------------------ errored, and the process is kept
 
-WRONG_IDS = "ids are no list of texts"
-WRONG_SCORES = "scores are no list of numbers"
+WRONG_IDS = "ids are not a list of texts"
+WRONG_SCORES = "scores are not a list of numbers"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_a_whole_line_that_is_no_answer_errors_the_row_alone(adapter: Adapter, l
         ('raw(b\'{"ids": ["\\xff"]}\\n\')', r"wrote a line that is not UTF-8 \(byte 10\)", {}),
         ("raw(b'\\x00\\x80\\xfe\\n')", "wrote a line that is not UTF-8", {}),
         ("raw(b'\\xef\\xbb\\xbf{}\\n')", "wrote a line that is not JSON", {}),
-        ("raw(b'NaN\\n')", "wrote a line that is no JSON object: 'NaN'", {}),
-        ('reply(["a"])', "wrote a line that is no JSON object", {}),
-        ('reply("ids")', "wrote a line that is no JSON object", {}),
-        ("reply(None)", "wrote a line that is no JSON object", {}),
+        ("raw(b'NaN\\n')", "wrote a line that is not a JSON object: 'NaN'", {}),
+        ('reply(["a"])', "wrote a line that is not a JSON object", {}),
+        ('reply("ids")', "wrote a line that is not a JSON object", {}),
+        ("reply(None)", "wrote a line that is not a JSON object", {}),
         ("reply({})", r"wrote a line without 'ids' or 'error': '\{\}'", {}),
         ('reply({"Ids": []})', r"wrote a line without 'ids' or 'error': '\{\"Ids\": \[\]\}'", {}),
         ('reply({"id": "q1", "error": None})', "wrote a line without 'ids' or 'error'", {}),

@@ -262,7 +262,7 @@ def test_a_command_that_does_not_come_up_cannot_be_indexed(
     """A1: index says the command, its exit code and the end of its standard error, and leaves nothing running."""
     with pytest.raises(CouldNot, match=said) as caught:
         adapter(head=head, **options)
-    assert caught.value.reason == "backend-start-failed"
+    assert caught.value.code == "backend-start-failed"
     assert "adapter.py" in str(caught.value)
 
 
@@ -328,15 +328,15 @@ def test_a_restart_that_fails_is_tried_again_at_each_request(adapter: Adapter, t
         ),
         ({"command": []}, r"command = \[\]: names no program"),
         ({"command": [""]}, r"names no program"),
-        ({"command": ["a", 1]}, r"command = \['a', 1\]: 1 is no text"),
+        ({"command": ["a", 1]}, r"command = \['a', 1\]: 1 is not a text"),
         ({"command": {"a": 1}}, r"command = \{'a': 1\}: give the program"),
         ({"command": ["a\0b"]}, "NUL"),
         ({"capabilities": "filter"}, r"capabilities = 'filter': give a list such as \['filter'\]"),
         (
             {"capabilities": ["filters"]},
-            r"no such capability 'filters'; did you mean 'filter'\?  \(known: expand, filter",
+            r"there is no capability 'filters'; did you mean 'filter'\?  \(known: expand, filter",
         ),
-        ({"capabilities": [None]}, "None is no text"),
+        ({"capabilities": [None]}, "None is not a text"),
         ({"timeout": 0}, "timeout = 0: give a number from 0.001"),
         ({"timeout": True}, "timeout = True"),
         ({"timeout": "10"}, "timeout = '10'"),
@@ -358,7 +358,7 @@ def test_it_is_found_by_name_and_is_a_backend() -> None:
     assert isinstance(backend, JsonLines)
     assert backend.capabilities == {"filter", "temporal"}
     assert backend.describe() == {"protocol": "jsonl-v1"}
-    with pytest.raises(Misuse, match="needs the option 'command'"):
+    with pytest.raises(Misuse, match="command: the option is required"):
         make("jsonl", {})
 
 

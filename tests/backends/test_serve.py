@@ -65,7 +65,7 @@ def test_a_reply_a_request_in_order_whatever_it_is(run: Run, facts: CorpusFile) 
         (b"vpn", "malformed request: not JSON"),
         (b"\xff", "malformed request: not UTF-8 at byte 0"),
         (b"[" * 100_000, "malformed request: not JSON"),
-        (b'["vpn"]', "is no JSON object"),
+        (b'["vpn"]', "is not a JSON object"),
         (b'{"query": "vpn"}', "has no 'k'"),
         (b'{"k": 1, "query": null}', "has no 'query'"),
         (b'{"k": 0, "query": "vpn"}', "k = 0 is not a whole number of at least 1"),
@@ -226,8 +226,8 @@ def test_an_option_is_a_toml_value_or_a_bare_word(written: str, value: Any) -> N
     [
         (("k1",), "'k1': write it as KEY=VALUE"),
         (("=1",), "'=1': write it as KEY=VALUE"),
-        (("k1=1", "k1=2"), "k1 is given twice"),
-        (("k1=[1",), r"'k1=\[1': not a TOML value"),
+        (("k1=1", "k1=2"), "k1 was given twice"),
+        (("k1=[1",), r"'k1=\[1': is not a TOML value"),
         (('k1="a',), "not a TOML value"),
     ],
 )
@@ -239,24 +239,24 @@ def test_an_option_that_cannot_be_read_is_refused(written: tuple[str, ...], said
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["serve", "bm52", "--corpus", "FILE"], 2, "no such backend 'bm52'; did you mean 'bm25'?"),
+        (["serve", "bm52", "--corpus", "FILE"], 2, "there is no backend 'bm52'; did you mean 'bm25'?"),
         (["serve", "bm25"], 2, "--corpus"),
         (["serve", "--corpus", "FILE"], 2, "NAME"),
         (
             ["serve", "bm25", "--corpus", "FILE", "--option", "tokeniser=words"],
             2,
-            "has no option 'tokeniser'; did you mean 'tokenizer'?",
+            "tokeniser: there is no such option; did you mean 'tokenizer'?",
         ),
         (["serve", "bm25", "--corpus", "FILE", "--option", "k1=true"], 2, "k1 = True: give a number"),
-        (["serve", "jsonl", "--corpus", "FILE"], 2, "needs the option 'command'"),
+        (["serve", "jsonl", "--corpus", "FILE"], 2, "command: the option is required"),
         (["serve", "bm25", "--corpus", "ABSENT"], 3, "cannot be read"),
-        (["serve", "bm25", "--corpus", "BROKEN"], 2, "broken.jsonl:2  has no '_id'"),
+        (["serve", "bm25", "--corpus", "BROKEN"], 2, "broken.jsonl:2: has no '_id'"),
         (
             ["serve", "jsonl", "--corpus", "FILE", "--option", "command=['absent']"],
             3,
             "cannot start the command",
         ),
-        (["sevre"], 2, "no such verb 'sevre'; did you mean 'serve'?"),
+        (["sevre"], 2, "there is no verb 'sevre'; did you mean 'serve'?"),
     ],
 )
 def test_what_cannot_be_served_exits_2_or_3_and_says_why(

@@ -73,7 +73,7 @@ def refused(value: Any, arm: str | None = None) -> str:
     raw = value if isinstance(value, bytes) else json.dumps(value).encode()
     with pytest.raises(Refused) as caught:
         parse_report(raw, PATH, arm)
-    assert caught.value.reason == "report-malformed"
+    assert caught.value.code == "report-malformed"
     assert caught.value.exit_code == 1
     message: str = caught.value.message
     assert message.startswith("report.json: ")

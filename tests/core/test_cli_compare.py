@@ -155,7 +155,7 @@ def test_as_many_queries_are_listed_as_asked_for(arms: Path) -> None:
     def listed(*options: str) -> tuple[int, list[str]]:
         out = held("usual", "chance", *options, where=arms).out
         return len(re.findall(r"^ (?:lost|gained|moved) .* → ", out, re.MULTILINE)), re.findall(
-            r"… (\d+) more", out
+            r"^ … (\d+) more", out, re.MULTILINE
         )
 
     total = len(read(held("usual", "chance", "--format", "json", where=arms))["arms"][0]["queries"])
@@ -329,16 +329,16 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
         (["baseline:kind", "flat"], 2, None, "set its bar: eval-gate floor kind --measure --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
         (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
-        (["memory", "memory"], 1, "report-missing", "memory: it is a folder, and no file, nor "),
-        (["./memory", "usual"], 1, "report-missing", "./memory: it is a folder, and no file"),
+        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file, nor "),
+        (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, not a file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (
             ["usual", ".eval/runs/flat.trec"],
             2,
             None,
-            "flat.trec: it is a run, and not a report; say --qrels FILE",
+            "flat.trec: is a run, not a report; say --qrels FILE",
         ),
-        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: it is a run, and not a report"),
+        (["usual", ".eval/runs/flat.jsonl"], 2, None, "flat.jsonl: is a run, not a report"),
         (["usual"], 2, None, "give two at least, before and after"),
         ([], 2, None, "give two at least"),
         (["usual", "flat", "--all", "--limit", "3"], 2, None, "give one of them"),
@@ -604,7 +604,7 @@ def test_a_run_with_a_broken_header_is_no_run_of_ours(arms: Path, tmp_path: Path
     (tmp_path / "odd.jsonl").write_text(json.dumps(header) + "\n" + "".join(lines[1:]))
     done = held("usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", where=arms)
     assert done.code == 2
-    assert "odd.jsonl:1  is no sound header of a run" in done.err
+    assert "odd.jsonl:1: is not a sound header of a run" in done.err
     assert "pydantic" not in done.err
 
 
@@ -632,7 +632,7 @@ def test_what_a_header_says_in_another_shape_is_told_by_its_name(
             "usual", tmp_path / "odd.jsonl", "--qrels", "memory/qrels/test.tsv", "--format", form, where=arms
         )
         assert done.code == 2
-        assert f"odd.jsonl:1  is no sound header of a run: {told}" in done.err
+        assert f"odd.jsonl:1: is not a sound header of a run: {told}" in done.err
         assert "pydantic" not in done.err
 
 
@@ -642,7 +642,7 @@ def test_a_run_of_deeply_nested_ids_is_refused(tmp_path: Path, ids: str) -> None
     (tmp_path / "deep.jsonl").write_text(f'{{"id": "q1", "ids": {ids}}}\n')
     done = held("deep.jsonl", "deep.jsonl", "--qrels", "q", where=tmp_path)
     assert done.code == 2
-    assert "deep.jsonl:1  " in done.err
+    assert "deep.jsonl:1: " in done.err
 
 
 def test_measures_may_be_given_with_commas(arms: Path) -> None:

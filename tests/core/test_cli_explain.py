@@ -111,12 +111,20 @@ def test_a_report_is_named_by_its_path_too_and_the_workspace_by_its_configuratio
     [
         (["code-bm25"], 2, r"name them .*QUERY.*--lost .*--missed "),
         (["code-bm25", "--against", "old.json"], 2, r"say which queries"),
-        (["code-bm25", "q31"], 2, r"code-bm25\.json: no query 'q31'; did you mean 'q031'\?"),
-        (["code-bm24", "q031"], 2, r"no report and no arm 'code-bm24'; did you mean 'code-bm25'\?"),
-        (["nothing.json", "q031"], 1, r"nothing\.json: no such report"),
+        (["code-bm25", "q31"], 2, r"code-bm25\.json: there is no query 'q31'; did you mean 'q031'\?"),
+        (
+            ["code-bm24", "q031"],
+            2,
+            r"there is neither a report nor an arm 'code-bm24'; did you mean 'code-bm25'\?",
+        ),
+        (["nothing.json", "q031"], 1, r"nothing\.json: there is no such report"),
         (["code-bm25", "--lost"], 2, r"policy/floors\.toml: there are no floors.*eval-gate floor --measure"),
-        (["code-bm25", "q031", "--config", "no.toml"], 2, r"no\.toml: no such file"),
-        (["unmeasured", "q031"], 1, r"unmeasured\.json: no such report\n  eval-core measure unmeasured"),
+        (["code-bm25", "q031", "--config", "no.toml"], 2, r"no\.toml: there is no such file"),
+        (
+            ["unmeasured", "q031"],
+            1,
+            r"unmeasured\.json: there is no such report\n  eval-core measure unmeasured",
+        ),
         (["set/queries.jsonl", "q031"], 1, r"set/queries\.jsonl: "),
     ],
 )
@@ -160,7 +168,7 @@ def test_two_documents_in_question_stand_beside_two_that_outrank_them(space: Spa
 def test_each_unknown_query_is_named(delays: Space) -> None:
     done = asked(delays, "code-bm25", "q031", "q31", "zzz")
     assert done.code == 2
-    assert [line.partition(": no query ")[2] for line in done.err.splitlines()] == [
+    assert [line.partition(": there is no query ")[2] for line in done.err.splitlines()[:-1]] == [
         "'q31'; did you mean 'q031'?",
         "'zzz'",
     ]

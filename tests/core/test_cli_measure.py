@@ -117,7 +117,7 @@ def test_an_arm_that_cannot_be_measured_does_not_stop_the_others(shelves: Space)
         def index(self, corpus: Any) -> None:
             from eval_core.errors import CouldNot
 
-            raise CouldNot("nobody listens on port 1")
+            raise CouldNot("backend-failed", "nobody listens on port 1")
 
     shelves.arm(name="first")
     shelves.arm(name="second", backend="other")
@@ -269,7 +269,7 @@ def test_a_judged_document_that_is_gone_exits_3(shelves: Space) -> None:
     (notes / "b.md").unlink()
     done = shelves.core("measure")
     assert done.code == 3
-    assert "qrels/test.tsv:3  judges document 'notes/b.md', which is not in the corpus" in done.err
+    assert "qrels/test.tsv:3: judges document 'notes/b.md', which is not in the corpus" in done.err
     assert "Judge what took its place, or pin the source." in done.err
     assert not (shelves.reports / "arm.json").exists()
 
@@ -317,43 +317,49 @@ def no_config(space: Space) -> tuple[str, ...]:
 
 
 MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
-    "unknown arm": (lambda space: ("god",), "eval.toml: no arm 'god'; did you mean 'good'?  (arms: good)"),
+    "unknown arm": (
+        lambda space: ("god",),
+        "eval.toml: there is no arm 'god'; did you mean 'good'?  (arms: good)",
+    ),
     "unknown backend": (
         arm_with("", backend="bm52"),
-        "eval.toml:7  arms.\"bad\".backend: no such backend 'bm52'; did you mean 'bm25'?  (installed: ",
+        "eval.toml:7: arms.\"bad\".backend: there is no backend 'bm52'; did you mean 'bm25'?  (installed: ",
     ),
     "unknown option": (
         arm_with("options.tokeniser = 'words'"),
-        "eval.toml:8  arms.\"bad\".options: backend 'bm25' has no option 'tokeniser'; did you mean 'tokenizer'?",
+        "eval.toml:8: arms.\"bad\".options: backend 'bm25': tokeniser: there is no such option; did you mean 'tok",
     ),
     "value of an option": (
         arm_with("options.tokenizer = 'word'"),
-        'eval.toml:8  arms."bad".options: bm25: option tokenizer',
+        "eval.toml:8: arms.\"bad\".options: backend 'bm25': tokenizer = 'word'",
     ),
     "missing option": (
         arm_with("", backend="jsonl"),
-        "eval.toml:5  arms.\"bad\".options: backend 'jsonl' needs the option 'command'",
+        "eval.toml:5: arms.\"bad\".options: backend 'jsonl': command: the option is required",
     ),
-    "unknown key": (arm_with("limt = 3"), "eval.toml:8  unknown key arms.bad.limt; did you mean 'limit'?"),
-    "wrong type": (arm_with("limit = '3'"), "eval.toml:8  arms.bad.limit = '3': should be a valid integer"),
+    "unknown key": (arm_with("limt = 3"), "eval.toml:8: arms.bad.limt: unknown key; did you mean 'limit'?"),
+    "wrong type": (arm_with("limit = '3'"), "eval.toml:8: arms.bad.limit = '3': should be a valid integer"),
     "not finite": (
         arm_with("options.k1 = inf"),
-        "eval.toml:8  arms.bad.options.k1 = inf: should be a finite",
+        "eval.toml:8: arms.bad.options.k1 = inf: should be a finite",
     ),
     "cannot expand": (
         arm_with("expand = true"),
-        "eval.toml:8  arms.\"bad\".expand = true, and backend 'bm25' cannot expand",
+        "eval.toml:8: arms.\"bad\".expand = True: backend 'bm25' cannot expand",
     ),
-    "no configuration": (no_config, "eval.toml: no such file; run in the folder that holds eval.toml"),
+    "no configuration": (
+        no_config,
+        "eval.toml: there is no such file\n  Run in the folder that holds eval.toml",
+    ),
     "unknown split": (
         arm_with("split = 'tst'"),
-        "eval.toml:8  arms.\"bad\".split: set/qrels/tst.tsv: no such split; did you mean 'test'?",
+        "eval.toml:8: arms.\"bad\".split: set/qrels/tst.tsv: there is no such split; did you mean 'test'?",
     ),
     "cut-offs past the limit": (
         arm_with("limit = 4"),
-        'eval.toml:8  arms."bad".limit: cut-off 10 is past the limit 4; raise limit, or write cutoffs = [1, 4]',
+        'eval.toml:8: arms."bad".limit: cut-off 10 is past the limit 4; raise limit, or write cutoffs = [1, 4]',
     ),
-    "fault in the set": (broken_set, "set/queries.jsonl:7  _id 'q1' again (first at line 1)"),
+    "fault in the set": (broken_set, "set/queries.jsonl:7: _id 'q1' again (first at line 1)"),
     "unknown option of the script": (
         lambda space: ("--resum",),
         "No such option '--resum'. Did you mean '--resume'?",
@@ -362,7 +368,7 @@ MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
         lambda space: ("--lane", "night"),
         "'night' is not one of 'pull-request', 'owner', 'all'",
     ),
-    "source of no form": (lambda space: ("--source", "notes"), "--source 'notes': write NAME=PATH"),
+    "source of no form": (lambda space: ("--source", "notes"), "--source = 'notes': write NAME=PATH"),
 }
 
 
@@ -383,7 +389,7 @@ def test_wrong_usage_exits_2_says_where_and_measures_nothing(shelves: Space, cas
 def test_an_unknown_verb_is_told_with_the_nearest(shelves: Space) -> None:
     done = shelves.core("mesure")
     assert done.code == 2
-    assert "no such verb 'mesure'; did you mean 'measure'?" in done.err
+    assert "there is no verb 'mesure'; did you mean 'measure'?" in done.err
 
 
 def test_a_failure_of_the_program_is_3_and_never_a_breach(
@@ -431,7 +437,7 @@ def test_a_source_that_is_misspelt_leaves_the_reports_as_they_are(shelves: Space
     before = (shelves.root / ".eval/reports/arm.json").read_bytes()
     done = shelves.core("measure", "--source", "nots=elsewhere")
     assert done.code == 2
-    assert "no source 'nots' to override" in done.err
+    assert "there is no source 'nots'" in done.err
     assert (shelves.root / ".eval/reports/arm.json").read_bytes() == before
 
 
@@ -446,7 +452,7 @@ def test_a_source_that_is_away_leaves_the_other_sets_to_be_measured_by_name(shel
     shelves.arm(name="two", backend="bm25", dataset="away")
     done = shelves.core("measure")
     assert done.code == 3
-    assert "cannot reconstruct source 'n'" in done.err
+    assert "source 'n'" in done.err
     assert "Arms of the other sets can be, by name." in done.err
     assert shelves.core("measure", "arm").code == 0
 

@@ -143,13 +143,13 @@ def test_csv_carries_any_id(tmp_path: Path) -> None:
         (
             ("-m", "recall@0"),
             2,
-            "no such measure 'recall@0'",
+            "there is no measure 'recall@0'",
         ),  # 4 of those found: aborts the process elsewhere
-        (("-m", "mrr,"), 2, "no such measure ''"),
+        (("-m", "mrr,"), 2, "there is no measure ''"),
         (("--ties", "rank"), 2, "'rank' is not one of"),
         (("--qrels", "empty"), 2, "empty: holds no judgements"),  # 9 of those found: nan and exit 0 elsewhere
         (("--run", "empty"), 2, "empty: holds no ranking"),
-        (("--run", "absent"), 2, "absent: no such run file"),
+        (("--run", "absent"), 2, "absent: there is no such run file"),
         (("--run", "."), 2, ".: is a folder; name a run file"),
         (("--run", "qrels", "--qrels", "run"), 2, "are --run and --qrels exchanged?"),
         (("--qrels", "other"), 2, "no query in common"),

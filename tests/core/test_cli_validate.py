@@ -56,8 +56,8 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
             "set",
             2,
             [
-                "set/qrels/test.tsv:9  grade 'x' should be a whole number of at least 0",
-                "set/qrels/test.tsv:8  judges document 'd9', which is not in the corpus",
+                "set/qrels/test.tsv:9: grade 'x' should be a whole number of at least 0",
+                "set/qrels/test.tsv:8: judges document 'd9', which is not in the corpus",
                 "2 faults; nothing was measured.",
             ],
         ),
@@ -65,7 +65,7 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
             lambda root: append(root / "eval.toml", "limt = 1\n"),
             "eval.toml",
             2,
-            ["eval.toml:5  unknown key arms.arm.limt; did you mean 'limit'?"],
+            ["eval.toml:5: arms.arm.limt: unknown key; did you mean 'limit'?"],
         ),
         (
             lambda root: (root / ".eval/reports/arm.json").write_bytes(b"{"),
@@ -77,14 +77,14 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
             lambda root: (root / ".eval/reports/arm.json").unlink(),
             ".eval/reports/arm.json",
             1,
-            [".eval/reports/arm.json: no such report"],
+            [".eval/reports/arm.json: there is no such report"],
         ),
-        (lambda root: shutil.rmtree(root / "set"), "set", 2, ["set: no such file or folder"]),
+        (lambda root: shutil.rmtree(root / "set"), "set", 2, ["set: there is no such file or folder"]),
         (
             lambda root: (root / "set/dataset.toml").write_text('name = "n"\nlimt = 1\n'),
             "set/dataset.toml",
             2,
-            ["set/dataset.toml:2  unknown key limt; did you mean 'limit'?"],
+            ["set/dataset.toml:2: limt: unknown key; did you mean 'limit'?"],
         ),
         (
             lambda root: (root / "set/dataset.toml").write_text(
@@ -92,7 +92,7 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
             ),
             "set",
             3,
-            ["cannot reconstruct source"],
+            ["source 'own': 'p' does not exist"],
         ),
     ],
 )
@@ -117,9 +117,9 @@ def test_a_configuration_is_sound_only_if_measuring_would_take_it(shelves: Space
     shelves.arm(name="three", backend="bm25", dataset="nowhere")
     done = shelves.core("validate", "eval.toml")
     assert done.code == 2
-    assert "no such backend 'bm52'; did you mean 'bm25'?" in done.out
-    assert "has no option 'comand'; did you mean 'command'?" in done.out
-    assert "arms.\"three\".dataset = 'nowhere': no such dataset folder" in done.out
+    assert "there is no backend 'bm52'; did you mean 'bm25'?" in done.out
+    assert "comand: there is no such option; did you mean 'command'?" in done.out
+    assert "arms.\"three\".dataset = 'nowhere': there is no such dataset folder" in done.out
 
 
 def test_a_part_of_a_set_is_validated_by_its_folder(shelves: Space) -> None:
@@ -161,7 +161,7 @@ def test_a_report_whose_provenance_fits_is_sound_and_so_is_the_provenance(vouche
     ("damage", "told"),
     [
         (lambda raw: raw.replace(b'"dirty":', b'"dirty":1,"dirt":', 1), "arm.intoto.jsonl: "),
-        (lambda raw: b"{", "arm.intoto.jsonl: is no whole JSON"),
+        (lambda raw: b"{", "arm.intoto.jsonl: is not whole JSON"),
         (lambda raw: raw.replace(b'"arm.json"', b'"other.json"'), "is about 'other.json', not 'arm.json'"),
         (
             lambda raw: raw.replace(b'"backend":"bm25"', b'"backend":"bm52"'),
@@ -222,7 +222,7 @@ def test_provenance_without_its_report_says_what_it_is(vouched: Space) -> None:
     (vouched.reports / "arm.json").unlink()
     done = vouched.core("validate", ".eval/reports/arm.intoto.jsonl")
     assert done.code == 1
-    assert "is the provenance of .eval/reports/arm.json, which is not there" in done.out
+    assert "is the provenance of .eval/reports/arm.json, which does not exist" in done.out
 
 
 def test_a_name_that_is_not_utf8_is_told(vouched: Space) -> None:

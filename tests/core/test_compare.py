@@ -224,7 +224,7 @@ def test_failed_rows_never_read_as_a_finding(outcome: str) -> None:
 
 def test_nothing_in_common_is_refused() -> None:
     error = refusal(entry({"q1": 1, "q2": "errored"}, "a.json"), entry({"q1": "errored", "q2": 1}, "b.json"))
-    assert error.reason == "no-common-query"
+    assert error.code == "no-common-query"
     assert "no query was scored in both a.json and b.json" in str(error)
     assert "1 errored before and scored after, 1 scored before and errored after" in str(error)
 
@@ -257,7 +257,7 @@ def test_another_task_is_refused_by_the_name_of_the_part(part: str) -> None:
     """M7: a comparison refuses sets or parameters that differ, and names each with both values."""
     error = refusal(entry(BEFORE, "a.json"), entry(BEFORE, "b.json", task={part: PARTS[part]}))
     assert isinstance(error, TaskDiffers)
-    assert error.reason == "task-differs"
+    assert error.code == "task-differs"
     (changed,) = error.changed
     assert (changed.part, changed.before, changed.after) == (part, TASK.get(part), PARTS[part])
     assert part in str(error) and "a and b answered different tasks" in str(error)
@@ -327,7 +327,7 @@ def test_a_query_judged_or_asked_otherwise_is_refused_by_name(
 ) -> None:
     """M7: the queries are named, with what differs."""
     error = refusal(*rows(part, before, after))
-    assert error.reason == "task-differs"
+    assert error.code == "task-differs"
     assert told in str(error)
 
 
@@ -429,7 +429,7 @@ def test_any_measure_is_computed_from_the_ranks(measure: str) -> None:
 def test_what_the_ranks_do_not_tell_is_refused(measure: str, fields: Any, told: str) -> None:
     sides = entry(BEFORE, "a.json", **fields), entry(AFTER, "b.json", **fields)
     error = refusal(*sides, measures=(measure,))
-    assert error.reason == "cutoff-beyond-limit"
+    assert error.code == "cutoff-beyond-limit"
     assert told in str(error)
 
 
@@ -437,7 +437,7 @@ def test_a_gain_that_no_number_holds_is_refused() -> None:
     ours, theirs = entry({"q": 1}, "a.json"), entry({"q": 1}, "b.json")
     for side in (ours, theirs):
         side.queries["q"] = Asked("scored", (("d", 2000, 1),), 1)  # type: ignore[index]
-    assert refusal(ours, theirs, measures=("ndcg@5(gain=exp)",)).reason == "measure-undefined"
+    assert refusal(ours, theirs, measures=("ndcg@5(gain=exp)",)).code == "measure-undefined"
 
 
 # ---------------------------------------------------------------------------------------------- queries that moved

@@ -63,13 +63,15 @@ def test_an_unknown_arm_is_told_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(Misuse) as caught:
         workspace.chosen(("fsat",))
     assert (
-        str(caught.value) == f"{workspace.path}: no arm 'fsat'; did you mean 'fast'?  (arms: fast, slow.one)"
+        str(caught.value)
+        == f"{workspace.path}: there is no arm 'fsat'; did you mean 'fast'?  (arms: fast, slow.one)"
     )
 
 
 def test_a_missing_file_says_where_to_run(tmp_path: Path) -> None:
     with pytest.raises(
-        Misuse, match=r"no such file; run in the folder that holds eval\.toml, or say --config FILE"
+        Misuse,
+        match=r"there is no such file\n  Run in the folder that holds eval\.toml, or say --config FILE",
     ):
         load_workspace(tmp_path / "eval.toml")
 
@@ -79,14 +81,14 @@ def test_a_name_that_is_no_file_name_is_a_fault(tmp_path: Path, name: str) -> No
     path = write(tmp_path, f'\n[arms."{name}"]\ndataset = "d"\nbackend = "b"\n')
     with pytest.raises(Faults) as caught:
         load_workspace(path)
-    assert "a name is lower-case letters, digits, . _ -" in str(caught.value)
+    assert "a name consists of lower-case letters, digits, and . _ -" in str(caught.value)
 
 
 def test_cutoffs_past_the_limit_are_a_fault(tmp_path: Path) -> None:
     path = write(tmp_path, '[arms.a]\ndataset = "d"\nbackend = "b"\nlimit = 5\ncutoffs = [1, 10]\n')
     with pytest.raises(Faults) as caught:
         load_workspace(path)
-    assert f"{path}:1  arms.a: cut-off 10 is past the limit 5; raise limit, or write cutoffs = [1, 5]" in str(
+    assert f"{path}:1: arms.a: cut-off 10 is past the limit 5; raise limit, or write cutoffs = [1, 5]" in str(
         caught.value
     )
 
@@ -97,13 +99,13 @@ def test_cutoffs_past_the_limit_are_a_fault(tmp_path: Path) -> None:
 )
 def test_a_key_of_an_arm_is_found_in_the_file(tmp_path: Path, keys: tuple[str, ...], line: int) -> None:
     workspace = load_workspace(write(tmp_path))
-    assert workspace.where(*keys) == f"{workspace.path}:{line}"
+    assert workspace.line(*keys) == line
 
 
 def test_a_workspace_that_stands_in_no_file_has_no_lines(tmp_path: Path) -> None:
     workspace = load_workspace(write(tmp_path))
     workspace.path.unlink()
-    assert workspace.where("fast", "backend") == str(workspace.path)
+    assert workspace.line("fast", "backend") is None
 
 
 # The arm that answers by default
@@ -122,7 +124,7 @@ def test_a_dataset_names_the_arm_that_answers_by_default(tmp_path: Path) -> None
         (
             '"sets/a" = "fsat"',
             2,
-            "default.'sets/a' = 'fsat': no such arm; did you mean 'fast'?  (arms of it: fast, slow.one)",
+            "default.'sets/a' = 'fsat': there is no such arm; did you mean 'fast'?  (arms of it: fast, slow.one)",
         ),
         (
             '"sets/b" = "fast"',
@@ -132,7 +134,7 @@ def test_a_dataset_names_the_arm_that_answers_by_default(tmp_path: Path) -> None
         (
             '"sets/a" = "fast"\n"sets/a/" = "slow.one"',
             3,
-            "default.'sets/a/' and default.'sets/a' are one folder; keep one of them",
+            "default.'sets/a/': is the same folder as default.'sets/a'; keep one of them",
         ),
         ('"sets/a" = 1', 2, 'default."sets/a" = 1: should be a valid string'),
     ],
@@ -144,4 +146,4 @@ def test_a_default_that_is_no_arm_of_its_dataset_is_a_fault(
     path = write(tmp_path, f"[default]\n{table}\n{ARMS}")
     with pytest.raises(Faults) as caught:
         load_workspace(path)
-    assert f"{path}:{line}  {told}" in str(caught.value)
+    assert f"{path}:{line}: {told}" in str(caught.value)

@@ -127,8 +127,8 @@ def test_any_name_can_be_encoded_into_an_id(name: str) -> None:
 @pytest.mark.parametrize(
     ("gone", "told"),
     [
-        ("corpus.jsonl", "corpus.jsonl: no such file; a dataset needs its corpus"),
-        ("queries.jsonl", "queries.jsonl: no such file; a dataset needs its queries"),
+        ("corpus.jsonl", "corpus.jsonl: there is no such file; a dataset needs its corpus"),
+        ("queries.jsonl", "queries.jsonl: there is no such file; a dataset needs its queries"),
         ("qrels/test.tsv", "qrels: holds no judgements; expected qrels/test.tsv"),
     ],
 )
@@ -145,7 +145,9 @@ def test_a_missing_folder_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(Misuse) as caught:
         load(tmp_path / "memroy")
     near = str(tmp_path / "memory")
-    assert str(caught.value) == f"{tmp_path / 'memroy'}: no such dataset folder; did you mean {near!r}?"
+    assert (
+        str(caught.value) == f"{tmp_path / 'memroy'}: there is no such dataset folder; did you mean {near!r}?"
+    )
 
 
 def test_an_unknown_split_is_named_with_the_nearest(tmp_path: Path) -> None:
@@ -153,8 +155,10 @@ def test_an_unknown_split_is_named_with_the_nearest(tmp_path: Path) -> None:
     (folder / "qrels" / "train.tsv").write_text(HEADER + "q1\td1\t1\n")
     with pytest.raises(Misuse) as caught:
         load(folder, split="tset")
-    assert "tset.tsv: no such split; did you mean 'test'?  (splits: test, train)" in str(caught.value)
-    assert caught.value.reason == "split-unknown"
+    assert "tset.tsv: there is no such split; did you mean 'test'?  (splits: test, train)" in str(
+        caught.value
+    )
+    assert caught.value.code == "split-unknown"
 
 
 def test_a_split_has_the_queries_that_it_judges(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataset_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, faults, 
 
 from eval_core.errors import CouldNot, Faults, Misuse
 from eval_core.sets.corpus import CorpusFile
-from eval_core.sets.dataset import ABSENT, load
+from eval_core.sets.dataset import load
 from eval_core.sets.definition import read_definition
 
 
@@ -58,9 +58,9 @@ def both(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
     return change
 
 
-CORPUS_4 = "corpus.jsonl:4  "
-QUERIES_3 = "queries.jsonl:3  "
-QRELS_5 = "qrels/test.tsv:5  "
+CORPUS_4 = "corpus.jsonl:4: "
+QUERIES_3 = "queries.jsonl:3: "
+QRELS_5 = "qrels/test.tsv:5: "
 
 BROKEN: Mapping[str, tuple[Callable[[Path], None], str]] = {
     # Documents.
@@ -227,11 +227,11 @@ BROKEN: Mapping[str, tuple[Callable[[Path], None], str]] = {
     ),
     "header missing": (
         replaced("qrels/test.tsv", HEADER, ""),
-        "qrels/test.tsv:1  expected the header 'query-id\\tcorpus-id\\tscore'",
+        "qrels/test.tsv:1: expected the header 'query-id\\tcorpus-id\\tscore'",
     ),
     "header of another layout": (
         replaced("qrels/test.tsv", HEADER, "query\tdocument\tgrade\n"),
-        "qrels/test.tsv:1  expected the header 'query-id\\tcorpus-id\\tscore'",
+        "qrels/test.tsv:1: expected the header 'query-id\\tcorpus-id\\tscore'",
     ),
 }
 
@@ -249,16 +249,16 @@ def test_a_byte_order_mark_is_named_and_hides_nothing_else(tmp_path: Path, name:
     path = sound(tmp_path / "set") / name
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert faults(tmp_path / "set") == [
-        f"{name}:1  begins with a byte order mark; save it as UTF-8 without one"
+        f"{name}:1: begins with a byte order mark; save it as UTF-8 without one"
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("corpus.jsonl", "corpus.jsonl:1  holds no document"),
-        ("queries.jsonl", "qrels/test.tsv:2  judges for query 'q1', which is not in queries.jsonl"),
-        ("qrels/test.tsv", "qrels/test.tsv:1  is empty; expected the header"),
+        ("corpus.jsonl", "corpus.jsonl:1: holds no document"),
+        ("queries.jsonl", "qrels/test.tsv:2: judges for query 'q1', which is not in queries.jsonl"),
+        ("qrels/test.tsv", "qrels/test.tsv:1: is empty; expected the header"),
     ],
 )
 @pytest.mark.parametrize("blank", ["", "\n \n"])
@@ -269,7 +269,7 @@ def test_an_empty_file_is_a_fault(tmp_path: Path, name: str, expected: str, blan
 
 def test_a_set_of_no_query_is_a_fault(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set", DOCUMENTS, {}, [], DEFINITION)
-    assert faults(folder) == ["queries.jsonl:1  holds no query of split 'test'"]
+    assert faults(folder) == ["queries.jsonl:1: holds no query of split 'test'"]
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
         load(folder)
     told = [str(fault).replace(f"{folder}/", "") for fault in caught.value.faults]
-    assert [fault.split("  ")[0] for fault in told] == [
+    assert [fault.partition(": ")[0] for fault in told] == [
         "corpus.jsonl:4",  # id twice
         "corpus.jsonl:5",  # NaN
         "corpus.jsonl:6",  # not UTF-8
@@ -334,7 +334,7 @@ def test_a_relevant_document_that_the_query_cannot_see_is_a_fault(
     queries = {"q1": {"text": "t", "metadata": metadata}}
     # A judgement of grade 0 outside is none: it says that the document is not wanted.
     folder = write_set(tmp_path / "set", documents, queries, [("q1", "d1", 1)], DEFINITION, **files)
-    assert faults(folder) == [f"qrels/test.tsv:2  judges {told}"]
+    assert faults(folder) == [f"qrels/test.tsv:2: judges {told}"]
     write_set(folder, documents, queries, [("q1", "d1", 0), ("q1", "d2", 1)], DEFINITION)
     load(folder)
 
@@ -344,7 +344,7 @@ def test_a_query_without_judgement_is_a_fault_only_where_the_set_describes_itsel
     plain = write_set(tmp_path / "plain", DOCUMENTS, queries, JUDGEMENTS)
     assert load(plain).unscorable == {"q3"}
     own = write_set(tmp_path / "own", DOCUMENTS, queries, JUDGEMENTS, DEFINITION)
-    assert faults(own)[0].startswith("queries.jsonl:3  query 'q3' has no positive judgement")
+    assert faults(own)[0].startswith("queries.jsonl:3: query 'q3' has no positive judgement")
     marked = {**QUERIES, "q3": {"text": "", "metadata": {"unanswerable": True}}}
     assert load(write_set(tmp_path / "own", DOCUMENTS, marked, JUDGEMENTS, DEFINITION)).unscorable == {"q3"}
 
@@ -353,8 +353,8 @@ def test_a_timeline_is_checked_with_the_rest(tmp_path: Path) -> None:
     folder = sound(tmp_path / "set")
     (folder / "timeline.jsonl").write_text('{"epoch": 0, "id": "d1"}\n{"epoch": 1, "id": "d9"}\n')
     found = faults(folder)
-    assert found[0].startswith("timeline.jsonl:1  epoch 0 should be")
-    assert found[1].startswith("timeline.jsonl:2  names document 'd9'")
+    assert found[0].startswith("timeline.jsonl:1: epoch 0 should be")
+    assert found[1].startswith("timeline.jsonl:2: names document 'd9'")
 
 
 def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
     path.write_text(lines({"d1": "one"}) + '{"_id": "d2"}\n' + lines({"d3": "three"}))
     with pytest.raises(Faults) as caught:
         list(CorpusFile(path))
-    assert str(caught.value) == f"{path}:2  has no 'text'\n1 fault; nothing was done."
+    assert str(caught.value) == f"{path}:2: has no 'text'\n1 fault; nothing was done."
     with pytest.raises(CouldNot, match="cannot be read"):
         list(CorpusFile(tmp_path))
     path.write_text(lines(DOCUMENTS))
@@ -375,10 +375,10 @@ def test_a_corpus_alone_stops_at_its_first_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "where", "told"),
     [
-        ('name = "n"\nheadlin = "mrr"\n', ":2", "unknown key headlin; did you mean 'headline'?"),
-        ('name = "n"\n\n[corpus]\nsorce = []\n', ":4", "unknown key corpus.sorce; did you mean 'source'?"),
+        ('name = "n"\nheadlin = "mrr"\n', ":2", "headlin: unknown key; did you mean 'headline'?"),
+        ('name = "n"\n\n[corpus]\nsorce = []\n', ":4", "corpus.sorce: unknown key; did you mean 'source'?"),
         ('name = "Not A Name"\n', ":1", "name = 'Not A Name': should match"),
-        ('version = "1"\n', "", "name is missing"),
+        ('version = "1"\n', "", "name: it is missing"),
         (
             'name = "n"\nlimit = 5\n',
             "",
@@ -396,7 +396,7 @@ def test_a_definition_that_does_not_fit_is_told_with_line_and_mend(
 ) -> None:
     sound(tmp_path / "set", definition=text)
     found = faults(tmp_path / "set")
-    assert any(fault.startswith(f"dataset.toml{where}  {told}") for fault in found), found
+    assert any(fault.startswith(f"dataset.toml{where}: {told}") for fault in found), found
 
 
 def test_a_moving_source_that_lost_a_judged_document_is_no_fault_of_the_set(tmp_path: Path) -> None:
@@ -408,8 +408,8 @@ def test_a_moving_source_that_lost_a_judged_document_is_no_fault_of_the_set(tmp_
     corpus.write_text(lines({"d1": "one", "d3": "three", "d4": "new"}))
     with pytest.raises(CouldNot) as caught:
         load(folder, corpus=corpus)
-    assert (caught.value.reason, caught.value.exit_code) == (ABSENT, 3)
-    assert "qrels/test.tsv:3  judges document 'd2', which is not in the corpus" in str(caught.value)
+    assert (caught.value.code, caught.value.exit_code) == ("judged-document-absent", 3)
+    assert "qrels/test.tsv:3: judges document 'd2', which is not in the corpus" in str(caught.value)
     # Something wrong with the set itself is told as such, and in a pinned set so is the absent document.
     added("qrels/test.tsv", "q9\td1\t1\n")(folder)
     with pytest.raises(Faults):
@@ -426,5 +426,5 @@ def test_a_headline_that_is_no_measure_is_a_fault_of_the_definition(tmp_path: Pa
 
 
 def test_a_name_too_long_for_the_system_is_a_name_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="no such dataset folder"):
+    with pytest.raises(Misuse, match="there is no such dataset folder"):
         load(tmp_path / ("d" * 5000))

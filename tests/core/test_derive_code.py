@@ -366,13 +366,21 @@ def test_json_is_the_contract(lib: tuple[Path, str], tmp_path: Path) -> None:
     ("arguments", "code", "told"),
     [
         (["--repo", "gone", "--commit", "main"], 3, "'gone' does not exist\n  give its place: --repo PATH"),
-        (["--repo", ".", "--commit", "main"], 3, "'.' is no git repository\n  give its place: --repo PATH"),
-        (["--repo", "lib", "--commit", "gone"], 3, "lib: has no commit 'gone'\n  git -C lib log --oneline"),
+        (
+            ["--repo", ".", "--commit", "main"],
+            3,
+            "'.' is not a git repository\n  give its place: --repo PATH",
+        ),
+        (
+            ["--repo", "lib", "--commit", "gone"],
+            3,
+            "lib: there is no commit 'gone'\n  git -C lib log --oneline",
+        ),
         (["--repo", "lib", "--commit", "1" * 40], 3, "has no commit 1111111…  (not fetched?)"),
         (
             ["--repo", "lib", "--commit", "main", "--name", "My Set"],
             2,
-            "--name 'My Set': a name is lower-case",
+            "--name = 'My Set': a name consists of lower-case",
         ),
         (["--repo", "lib", "--commit", "main", "--include", "/a"], 2, "the glob '/a' begins with a slash"),
         (
@@ -380,7 +388,7 @@ def test_json_is_the_contract(lib: tuple[Path, str], tmp_path: Path) -> None:
             2,
             "include ['*.x'] matched none of 6 files",
         ),
-        (["--repo", "lib", "--commit", "main", "--root", "../x"], 2, "root '../x' is no plain path"),
+        (["--repo", "lib", "--commit", "main", "--root", "../x"], 2, "root '../x' is not a plain path"),
         (["--repo", "lib", "--commit", "main", "--limit", "0"], 2, "0 is not in the range"),
     ],
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from core_support import DEFINITION, DOCUMENTS, JUDGEMENTS, QUERIES, Space
 
 from eval_core.console import clip, count, paint, table, width
+from eval_core.errors import CouldNot
 from eval_core.measuring.environment import environment_class, new_run_id, observe
 
 
@@ -51,6 +55,56 @@ def test_the_class_of_an_environment(
     if named is not None:
         monkeypatch.setenv("EVAL_ENV_CLASS", named)
     assert environment_class() == expected
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository that git takes for another user's, by a switch of its own tests."""
+    real = shutil.which("git")
+    subprocess.run(["git", "init", "-q", tmp_path / "a repository"], check=True)
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    script.write_text(f'#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec {real} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return tmp_path / "a repository"
+
+
+def test_a_repository_of_another_user_is_not_read_as_no_repository(foreign: Path) -> None:
+    """POLICY: git's refusal is named with its mend; followed, the mend lets the tree be read."""
+    (foreign / "sub").mkdir()
+    with pytest.raises(CouldNot) as caught:
+        observe(foreign / "sub")
+    error = caught.value
+    assert (error.code, error.details.file) == ("repository-owner", str(foreign))
+    assert error.mend == f"git config --global --add safe.directory '{foreign}'"
+    subprocess.run(shlex.split(error.mend), check=True)
+    assert observe(foreign / "sub").dirty is True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a repository away")
+def test_a_repository_that_was_given_away_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    root = tmp_path / "given"
+    subprocess.run(["git", "init", "-q", root], check=True)
+    for path in (root, *root.rglob("*")):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(CouldNot, match="another user owns"):
+        observe(root)
+
+
+def test_measure_says_once_that_git_does_not_read_the_repository(foreign: Path) -> None:
+    space = Space(foreign, lambda name, factory: None)
+    space.set(DOCUMENTS, QUERIES, JUDGEMENTS, DEFINITION)
+    for name in ("one", "two"):
+        space.arm("repetitions = 1", name=name, backend="bm25")
+    done = space.core("measure")
+    assert (done.code, done.err.count("another user owns")) == (3, 1)
+    assert done.err.splitlines()[-1].strip() == f"git config --global --add safe.directory '{foreign}'"
 
 
 def test_run_ids_are_distinct_and_sort_by_time() -> None:

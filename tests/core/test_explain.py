@@ -325,7 +325,7 @@ def test_a_corpus_that_is_broken_since_is_named_with_its_line(space: Space) -> N
         stream.write("{\n")
     found = explained(space, report, "q1")
     assert found.corpus == "differs"
-    assert "corpus.jsonl:9  not JSON" in found.notes[0]
+    assert "corpus.jsonl:9: not JSON" in found.notes[0]
 
 
 def test_a_timeline_that_was_edited_since_decides_nothing(space: Space) -> None:

@@ -102,13 +102,13 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(CouldNot) as caught:
         write_text(tmp_path / "file" / "below", "x")
     assert str(caught.value).startswith(f"{tmp_path / 'file' / 'below'}: cannot be written: ")
-    assert caught.value.reason == "cannot-write"
+    assert caught.value.code == "cannot-write"
 
 
 @pytest.mark.parametrize(
     ("raw", "told", "reason"),
     [
-        (None, "no such policy", "file-missing"),
+        (None, "there is no such policy", "file-missing"),
         (b"a = \xff", "the policy is not UTF-8 text (byte 4)", "file-malformed"),
         (b"\xef\xbb\xbfa = 1", "the policy begins with a byte order mark", "file-malformed"),
     ],
@@ -122,7 +122,7 @@ def test_a_text_that_cannot_be_read_is_told(
     with pytest.raises(Misuse) as caught:
         read_text(path, "policy")
     assert str(caught.value).startswith(f"{path}: {told}")
-    assert caught.value.reason == reason
+    assert caught.value.code == reason
 
 
 def test_a_folder_is_no_text(tmp_path: Path) -> None:

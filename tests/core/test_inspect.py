@@ -86,7 +86,7 @@ def test_the_table_is_put_between_the_marks_of_a_page_and_nothing_else_moves(col
 def test_check_says_whether_the_page_is_what_is_made_now_and_changes_nothing(colours: Path) -> None:
     page = colours / "README.md"
     page.write_text(f"{OPEN}\n{CLOSE}\n", "utf-8")
-    with pytest.raises(Refused, match="not what is made now"):
+    with pytest.raises(Refused, match="out of date"):
         run(colours, "--headroom", "--check", "--into", page)
     assert page.read_text("utf-8") == f"{OPEN}\n{CLOSE}\n"
     run(colours, "--headroom", "--into", page)
@@ -105,8 +105,8 @@ def test_a_page_without_the_marks_once_is_left_alone(colours: Path, text: str) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nowhere"], "nowhere: no such dataset folder"),
-        (["colours", "--split", "dev"], "dev.tsv: no such split"),
+        (["nowhere"], "nowhere: there is no such dataset folder"),
+        (["colours", "--split", "dev"], "dev.tsv: there is no such split"),
     ],
 )
 def test_what_is_not_there_is_named_and_no_configuration_is_blamed(

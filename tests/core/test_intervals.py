@@ -186,7 +186,7 @@ def test_a_forged_interval_with_digests_to_match_is_found_by_validate(mixed: Spa
     assert read_report(path).summary.overall.intervals["mrr"] == (0.7, 0.8)
     done = mixed.core("validate", path)
     assert done.code == 1
-    told = f"summary.overall: the interval of mrr is 0.7 to 0.8, and the rows give {low:g} to {high:g}"
+    told = f"summary.overall.mrr: the interval is 0.7 to 0.8, and the rows give {low:g} to {high:g}"
     assert told in done.out
     assert "eval-core measure arm" in done.out
 
@@ -200,7 +200,7 @@ def test_a_report_without_its_intervals_does_not_validate(mixed: Space, kept: tu
     write_report(path, resealed(report, overall.model_copy(update={"intervals": left})))
     done = mixed.core("validate", path)
     assert done.code == 1
-    assert "the interval of recall@1 is none, and the rows give " in done.out
+    assert "recall@1: the interval is none, and the rows give " in done.out
 
 
 def test_an_interval_that_no_row_gives_does_not_validate(mixed: Space) -> None:
@@ -211,7 +211,7 @@ def test_an_interval_that_no_row_gives_does_not_validate(mixed: Space) -> None:
     write_report(path, resealed(report, overall.model_copy(update={"intervals": more})))
     done = mixed.core("validate", path)
     assert done.code == 1
-    assert "the interval of hit@9 is 0.1 to 0.2, and the rows give none" in done.out
+    assert "hit@9: the interval is 0.1 to 0.2, and the rows give none" in done.out
 
 
 def test_reading_a_report_loads_no_statistics(mixed: Space) -> None:

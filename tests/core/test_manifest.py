@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_core.errors import EvalError, Faults, Misuse
+from eval_core.errors import EvalError, Faults, Misuse, sentence
 from eval_core.imports.manifest import SURFACES, Manifest, ManifestQuery, clean, parse_manifest, read_manifest
 
 PLACE = Path("manifest.json")
@@ -29,7 +30,7 @@ def told(value: object) -> list[str]:
     """The faults of a manifest, without their file and line."""
     with pytest.raises(Faults) as caught:
         parse(value)
-    return [fault.message for fault in caught.value.faults]
+    return [sentence(replace(fault, file=None)) for fault in caught.value.faults]
 
 
 def test_the_newer_form() -> None:
@@ -128,9 +129,9 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
 @pytest.mark.parametrize(
     ("value", "messages"),
     [
-        ({"id": "n"}, ["queries is missing"]),
-        ({"queries": []}, ["id is missing"]),
-        ({"ids": "n", "queries": []}, ["id is missing; is 'ids' a slip of it?"]),
+        ({"id": "n"}, ["queries: it is missing"]),
+        ({"queries": []}, ["id: it is missing"]),
+        ({"ids": "n", "queries": []}, ["id: it is missing; is 'ids' a slip of it?"]),
         ({"id": 3, "queries": {}}, ["id = 3: should be a text", "queries = {}: should be a list"]),
         ({"id": " ", "queries": []}, ["id = ' ': is empty"]),
         ({"id": "n", "queries": [7]}, ["queries[0] = 7: should be a table"]),
@@ -140,12 +141,12 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
         ),
         (
             {"id": "n", "queries": [{"id": "q1", "query": "x", "ground_truths": ["a"]}]},
-            ["queries[0].ground_truth is missing; is 'ground_truths' a slip of it?"],
+            ["queries[0].ground_truth: it is missing; is 'ground_truths' a slip of it?"],
         ),
         (
             {"id": "n", "queries": [query(), query(ground_truth=[]), query(id="", query=None)]},
             [
-                "queries[1].ground_truth is empty; name the files that answer it, or drop the query",
+                "queries[1].ground_truth: is empty; name the files that answer it, or drop the query",
                 "queries[1].id = 'q1': is the id of queries[0] too",
                 "queries[2].id = '': is empty",
                 "queries[2].query = None: should be a text",
@@ -163,7 +164,7 @@ def test_a_path_that_could_lead_out_is_refused(path: str, mend: str) -> None:
         (
             [{"query": "a", "relevent": []}, 1, {"query": "b", "relevant": None}],
             [
-                "[0].relevant is missing; is 'relevent' a slip of it?",
+                "[0].relevant: it is missing; is 'relevent' a slip of it?",
                 "[1] = 1: should be a table",
                 "[2].relevant = None: should be a list",
             ],
@@ -183,11 +184,11 @@ def test_a_fault_names_file_and_line(tmp_path: Path) -> None:
     )
     with pytest.raises(Faults) as caught:
         read_manifest(path)
-    assert [(fault.where, fault.message.partition(" ")[0]) for fault in caught.value.faults] == [
-        (f"{path}:6", "queries[0].ground_truth[1]"),
-        (f"{path}:7", "queries[1].query"),
-        (f"{path}:7", "queries[1].ground_truth"),
-        (f"{path}:7", "queries[1].id"),
+    assert [(fault.file, fault.line, fault.key) for fault in caught.value.faults] == [
+        (str(path), 6, "queries[0].ground_truth[1]"),
+        (str(path), 7, "queries[1].query"),
+        (str(path), 7, "queries[1].ground_truth"),
+        (str(path), 7, "queries[1].id"),
     ]
 
 
@@ -205,7 +206,7 @@ def test_a_fault_names_file_and_line(tmp_path: Path) -> None:
 def test_another_form_is_refused_with_those_that_are_read(value: object, word: str) -> None:
     with pytest.raises(Misuse) as caught:
         parse(value)
-    assert caught.value.reason == "manifest-form-unknown"
+    assert caught.value.code == "manifest-form-unknown"
     assert word in caught.value.message
     assert '"ground_truth"' in str(caught.value)
     assert '"relevant"' in str(caught.value)
@@ -214,8 +215,8 @@ def test_another_form_is_refused_with_those_that_are_read(value: object, word: s
 @pytest.mark.parametrize(
     ("raw", "word"),
     [
-        (b"", ":1  the manifest is not JSON"),
-        (b'{"id": "n",\n"queries": [}', ":2  the manifest is not JSON"),
+        (b"", ":1: the manifest is not JSON"),
+        (b'{"id": "n",\n"queries": [}', ":2: the manifest is not JSON"),
         (b'{"id": "n", "id": "m", "queries": []}', "'id' is given twice"),
         (b'[{"query": "a", "relevant": ["a"], "x": NaN}]', "NaN"),
         (b"\xff", "not UTF-8"),
@@ -261,7 +262,7 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
         found = parse_manifest(text, PLACE)
     except Faults as error:
         for fault in error.faults:
-            assert 1 <= int(fault.where.rpartition(":")[2]) <= text.count("\n") + 1
+            assert 1 <= (fault.line or 0) <= text.count("\n") + 1
         return
     except EvalError as error:
         assert error.exit_code == 2

@@ -123,7 +123,7 @@ def test_the_set_decides_limit_and_cutoffs_unless_the_arm_does(things: Space) ->
     with pytest.raises(Faults) as caught:
         things.measure(backend, text="limit = 3\n")
     told_ = 'arms."arm".limit: cut-off 4 is past the limit 3; raise limit, or write cutoffs = [2, 3]'
-    assert f"{things.config}:4  {told_}" in str(caught.value)
+    assert f"{things.config}:4: {told_}" in str(caught.value)
 
 
 def test_queries_and_judgements_are_paired_by_id_and_not_by_place(things: Space) -> None:
@@ -284,7 +284,7 @@ class Strange(Exception):
         (MemoryError(), "MemoryError, without a word"),
         (StopIteration(), "StopIteration, without a word"),
         (SystemExit(3), "SystemExit: 3"),
-        (Misuse("not here"), "Misuse: not here"),
+        (Misuse("usage", "not here"), "Misuse: not here"),
         (OSError(5, "gone"), "OSError: [Errno 5] gone"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: 'utf-8' codec can't decode"),
         (BackendError("\udcff"), "\\udcff"),
@@ -330,7 +330,7 @@ def test_failures_that_are_not_in_a_row_do_not_end_a_run(things: Space) -> None:
 
 
 def test_a_backend_that_is_gone_for_good_is_not_asked_again(things: Space) -> None:
-    backend = told(q2=CouldNot("the service hung up"))
+    backend = told(q2=CouldNot("backend-failed", "the service hung up"))
     report = things.measure(backend, text="")
     assert [row.outcome for row in report.rows] == ["scored", "errored", *["unscored"] * 4]
     assert detail(report, "q3") == "not asked: the backend is gone: the service hung up"

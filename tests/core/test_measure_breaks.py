@@ -40,8 +40,8 @@ class Breaking(Told):
 @pytest.mark.parametrize(
     ("where", "told_"),
     [
-        ("make", "backend 'told' cannot be made: ZeroDivisionError: oh"),
-        ("index", "backend 'told' cannot index: ZeroDivisionError: oh"),
+        ("make", "backend 'told': cannot be made: ZeroDivisionError: oh"),
+        ("index", "backend 'told': cannot index: ZeroDivisionError: oh"),
         ("describe", "backend 'told': describe() gives no table of JSON values: ZeroDivisionError: oh"),
         ("described", "backend 'told': describe() gives no table of JSON values: TypeError"),
     ],
@@ -59,7 +59,9 @@ def test_a_backend_that_fails_before_it_is_asked_cannot_be_measured(
     assert left in ([], ["runs/arm.partial"])
 
 
-@pytest.mark.parametrize("error", [CouldNot("service absent"), Misuse("bad option")])
+@pytest.mark.parametrize(
+    "error", [CouldNot("backend-failed", "service absent"), Misuse("option-invalid", "bad option")]
+)
 def test_an_index_error_that_explains_itself_is_passed_on(things: Space, error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):
         things.measure(Breaking("index", error), text="")
@@ -108,4 +110,4 @@ def test_where_nothing_can_be_written_it_is_told(things: Space) -> None:
     things.root.joinpath(".eval").write_text("a file")
     with pytest.raises(CouldNot) as caught:
         things.measure(told(), text="")
-    assert caught.value.reason == "cannot-write"
+    assert caught.value.code == "cannot-write"

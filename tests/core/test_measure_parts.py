@@ -59,7 +59,7 @@ def test_a_backend_that_cannot_filter_is_not_scored_on_filtered_queries(kinds: S
         ),
         (
             'select = { category = ["z"] }\n',
-            "arms.\"arm\".select = {'category': ('z',)} leaves none of 3 queries",
+            "arms.\"arm\".select = {'category': ('z',)}: leaves none of 3 queries",
         ),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_filter_or_selection_that_means_nothing_is_a_fault(kinds: Space, text:
     """An arm that silently measured without its filter would look like one with it."""
     with pytest.raises(Faults) as caught:
         kinds.measure(told(), text=text)
-    assert f"{kinds.config}:4  {message}" in str(caught.value)
+    assert f"{kinds.config}:4: {message}" in str(caught.value)
 
 
 def test_a_filter_that_hides_what_is_judged_is_a_fault(kinds: Space) -> None:
@@ -81,8 +81,8 @@ def test_a_filter_that_hides_what_is_judged_is_a_fault(kinds: Space) -> None:
     )
     with pytest.raises(Faults) as caught:
         kinds.measure(told(), text='filter_from = ["team"]\n')
-    assert [fault.message for fault in caught.value.faults] == [
-        "arms.\"arm\".filter_from hides 'd1', which is judged relevant to 'q1': the query asks for {'team': 'plan'} "
+    assert [f"{fault.key}: {fault.what}" for fault in caught.value.faults] == [
+        "arms.\"arm\".filter_from: hides 'd1', which is judged relevant to 'q1': the query asks for {'team': 'plan'} "
         "and the document has {'team': 'note'}",
         "arms.\"arm\".filter_from: 'team' of query 'q2' is ['a'], which is not a text",
     ]
@@ -100,7 +100,7 @@ def test_a_selection_measures_some_of_the_queries(kinds: Space) -> None:
 def test_expansion_is_asked_only_of_a_backend_that_can(things: Space) -> None:
     """A capability that the arm asks for and the backend lacks is a fault of the arm."""
     backend = told()
-    with pytest.raises(Faults, match=r'arms."arm".expand = true, and backend \'told\' cannot expand'):
+    with pytest.raises(Faults, match=r'arms."arm".expand = True: backend \'told\' cannot expand'):
         things.measure(backend, text="expand = true\n")
     backend.capabilities = frozenset({"expand"})
     report = things.measure(backend)
@@ -181,7 +181,7 @@ def test_scopes_leave_no_temporary_folder(
             super().index(corpus)
 
     scopes.measure(Reading(SCOPED), text="")
-    for error in (KeyboardInterrupt(), CouldNot("gone")):
+    for error in (KeyboardInterrupt(), CouldNot("backend-failed", "gone")):
         with contextlib.suppress(KeyboardInterrupt):
             scopes.measure(Reading({**SCOPED, "query 1": error}))
     with pytest.raises(CouldNot):

@@ -261,7 +261,7 @@ def test_what_is_no_sidecar_is_told_as_that(desk: Desk, content: bytes | None, c
     assert codes(desk) == [code]
     with pytest.raises(Refused) as caught:
         provenance.read(desk.sidecar())
-    assert caught.value.reason == code
+    assert caught.value.code == code
 
 
 def test_a_pipe_and_a_folder_are_no_sidecar(desk: Desk) -> None:

@@ -256,8 +256,8 @@ def test_in_html_nothing_is_a_fence(desk: Desk) -> None:
         ("<!-- metric plain -->1<!-- /metric -->", 1, "write  metric ARM MEASURE"),
         ("<!-- metric Plain mrr -->1<!-- /metric -->", 1, "write  metric ARM MEASURE"),
         ("<!-- metric ../plain mrr -->1<!-- /metric -->", 1, "write  metric ARM MEASURE"),
-        ("<!-- metric plain mrr 3f -->1<!-- /metric -->", 1, "'3f' is no form"),
-        ("<!-- metric plain mrr .99f -->1<!-- /metric -->", 1, "'.99f' is no form"),
+        ("<!-- metric plain mrr 3f -->1<!-- /metric -->", 1, "'3f' is not a form of a number"),
+        ("<!-- metric plain mrr .99f -->1<!-- /metric -->", 1, "'.99f' is not a form of a number"),
         ("<!-- metric from: -->1<!-- /metric -->", 1, "metric from:KEY"),
         ("<!-- metric from:a..b -->1<!-- /metric -->", 1, "metric from:KEY"),
         ("<!-- metrics plain n -->\n<!-- /metrics -->", 1, "write  metrics ARM"),
@@ -293,7 +293,7 @@ def test_a_mark_that_is_wrong_is_told_with_its_line(
     page.write_text(text)
     done = desk.publish("README.md", "other.md", *check)
     assert done.code == 2, done.out
-    assert f"other.md:{line}  " in done.err
+    assert f"other.md:{line}: " in done.err
     assert words in done.err
     assert (desk.page.read_bytes(), page.read_text()) == (sound, text)
 
@@ -531,7 +531,7 @@ def test_where_one_page_cannot_be_written_none_is(desk: Desk, monkeypatch: pytes
     def failing(path: Path) -> Any:
         written.append(path.name)
         if written[-1] == "c.md":
-            raise CouldNot("the disk is full")
+            raise CouldNot("cannot-write", "the disk is full")
         return atomic(path)
 
     monkeypatch.setattr(publish, "atomic", failing)
@@ -675,7 +675,7 @@ def test_the_published_numbers_of_a_tier_3_repository(
     assert desk.told("--check", "--from", floors)["exit_code"] == 0
     with pytest.raises(Refused) as caught:
         provenance.read(folder / "gold_predictions_v3.provenance.json")
-    assert caught.value.reason == "provenance-malformed"
+    assert caught.value.code == "provenance-malformed"
 
 
 def test_our_own_committed_numbers_can_be_asserted_by_another(desk: Desk) -> None:
@@ -784,4 +784,4 @@ def test_any_file_of_values_is_read_or_refused(
     try:
         figures.value(figures.read(path), target, path)
     except Refused as error:
-        assert error.reason in ("from-malformed", "key-unknown", "value-unfit")
+        assert error.code in ("from-malformed", "key-unknown", "value-unfit")

@@ -95,7 +95,7 @@ VISIBLE = [
 def test_a_claim_that_some_reader_sees_is_read_or_a_fault(text: str) -> None:
     """S4: a mark that may be seen is live; where it may be code as well, it is told how to write an example."""
     page = found(text)
-    told = [fault.message for fault in page.faults]
+    told = [fault.what for fault in page.faults]
     assert told or [page.written(mark) for mark in page.marks] == ["0.999"]
     assert all("in doubt" in message and "`span`" in message for message in told)
 
@@ -123,7 +123,7 @@ def test_check_does_not_pass_a_wrong_number_for_an_example(tmp_path: Path, text:
     ],
 )
 def test_an_example_in_doubtful_code_is_a_fault_with_its_line(text: str, line: int) -> None:
-    assert {fault.where for fault in found(text).faults} == {f"page.md:{line}"}
+    assert {(fault.file, fault.line) for fault in found(text).faults} == {("page.md", line)}
 
 
 def test_fences_in_lists_and_quotations_hide_nothing_below_them() -> None:
@@ -163,7 +163,7 @@ def test_a_near_miss_of_a_mark_is_a_fault(text: str, name: str) -> None:
     """S4: a claim does not escape by a slip of the hand."""
     page = found(text, name)
     assert page.marks == ()
-    assert {fault.reason for fault in page.faults} == {"mark-malformed"}
+    assert {fault.code for fault in page.faults} == {"mark-malformed"}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_foreign_text_that_may_be_markup_is_not_published(tmp_path: Path, text: 
     desk.page.write_text(page)
     [reason] = desk.told("--from", path)["reasons"]
     assert reason["code"] == "value-unfit"
-    assert f"gold.label is a text that no mark can hold: {text[:40]!r}" in reason["message"]
+    assert f"gold.label: is a text that no mark can hold: {text[:40]!r}" in reason["message"]
     assert desk.page.read_text() == page
 
 
@@ -274,7 +274,7 @@ def test_plain_short_words_are(tmp_path: Path, text: str) -> None:
 def test_a_number_of_endless_digits_asks_for_a_form(tmp_path: Path) -> None:
     path = tmp_path / "values.json"
     path.write_text('{"a": 0.' + "3" * 5000 + "}")
-    with pytest.raises(Refused, match=r"a is '0.333.*give a form") as caught:
+    with pytest.raises(Refused, match=r"a: is '0.333.*give a form") as caught:
         figures.value(figures.read(path), Asserted("a", ("a",), None), path)
     assert len(caught.value.message) < 300
     assert figures.value(figures.read(path), Asserted("a", ("a",), ".3f"), path) == "0.333"

@@ -122,7 +122,7 @@ def test_json_is_the_contract(kb: Space) -> None:
         "before": 2,
         "queries": 3,
         "added": ({"id": "q03", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},),
-        "warnings": ("a.ndjson:2  stands word for word in 'd2': 'Backups are tried twice a year'",),
+        "warnings": ("a.ndjson:2: stands word for word in 'd2': 'Backups are tried twice a year'",),
         "arms": ("arm",),
     }
 
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_a_question_is_said_with_its_line(
     kb: Space, question: Mapping[str, Any] | str, told: list[str]
 ) -> None:
     found = faults(kb, ASKED, question)
-    assert [line.startswith(f"2  {want}") for line, want in zip(found, told, strict=True)] == [True] * len(
+    assert [line.startswith(f"2: {want}") for line, want in zip(found, told, strict=True)] == [True] * len(
         told
     ), found
 
@@ -228,11 +228,11 @@ def test_every_fault_of_a_file_is_told_at_once_in_order_of_line(kb: Space) -> No
         {"text": "who tries the backups", "relevant": ["d2"], "id": "a", "scope": "no", "kind": "habit"},
         {"text": "Backups: who tries the?", "relevant": ["d2"], "id": "a"},
     )
-    assert [line.split("  ")[0] for line in found] == ["1", "1", "1", "1", "2", "4", "4", "4", "5", "5"]
+    assert [line.partition(": ")[0] for line in found] == ["1", "1", "1", "1", "2", "4", "4", "4", "5", "5"]
     assert any(
-        line.startswith("4  text 'who tries the backups' is asked already, by line 3") for line in found
+        line.startswith("4: text 'who tries the backups' is asked already, by line 3") for line in found
     )
-    assert any(line.startswith("5  id 'a' again (first at line 4)") for line in found)
+    assert any(line.startswith("5: id 'a' again (first at line 4)") for line in found)
     assert any("has 100% of its words in common with line 3" in line for line in found)
 
 
@@ -253,17 +253,17 @@ def test_nearly_the_same_words_are_taken_where_that_is_meant(kb: Space) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "code", "told"),
     [
-        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1  unknown key 'relevnt'; did you mean 'relevant'?"),
-        ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1  has no column 'text'"),
-        ("a.csv", "text,relevant,text\n", 2, "a.csv:1  column 'text' is there twice"),
-        ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2  has 3 cells and the header 2 columns"),
-        ("a.csv", 'text,relevant\n"x\ny",d1\nwho?,\n', 2, "a.csv:4  has no 'relevant'"),
-        ("a.csv", 'text,relevant\n"who?,d1\n', 2, "a.csv:2  not CSV: "),
-        ("a.csv", "", 2, "a.csv:1  is empty; expected a header of text, relevant, "),
+        ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1: unknown key 'relevnt'; did you mean 'relevant'?"),
+        ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1: has no column 'text'"),
+        ("a.csv", "text,relevant,text\n", 2, "a.csv:1: column 'text' is there twice"),
+        ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2: has 3 cells and the header 2 columns"),
+        ("a.csv", 'text,relevant\n"x\ny",d1\nwho?,\n', 2, "a.csv:4: has no 'relevant'"),
+        ("a.csv", 'text,relevant\n"who?,d1\n', 2, "a.csv:2: not CSV: "),
+        ("a.csv", "", 2, "a.csv:1: is empty; expected a header of text, relevant, "),
         ("a.csv", "text,relevant\n", 2, "a.csv: holds no question"),
         ("a.jsonl", "\n\n", 2, "a.jsonl: holds no question"),
         ("a.txt", "who?", 2, "a.txt: questions are JSON lines or CSV"),
-        ("none.jsonl", None, 2, "none.jsonl: no such file"),
+        ("none.jsonl", None, 2, "none.jsonl: there is no such file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(
@@ -280,7 +280,7 @@ def test_a_file_that_cannot_be_read_is_refused(
 
 def test_bytes_that_are_no_text_have_their_line(kb: Space) -> None:
     (kb.root / "a.csv").write_bytes(b"text,relevant\nwho?,d1\nwh\xff,d1\n")
-    assert "a.csv:3  not UTF-8: byte 0xff" in kb.core("query", "add", "set", "a.csv").err
+    assert "a.csv:3: not UTF-8: byte 0xff" in kb.core("query", "add", "set", "a.csv").err
 
 
 @pytest.mark.parametrize("source", ["", " "])
@@ -305,8 +305,8 @@ def test_a_question_that_stands_in_a_document_is_shown(kb: Space) -> None:
     )
     done = kb.core("query", "add", "set", "asked.jsonl", "--format", "json")
     assert Added.model_validate_json(done.out).warnings == (
-        "asked.jsonl:1  stands word for word in 'd3', not judged relevant: 'LUNCH is at noon?'",
-        "asked.jsonl:2  stands word for word in 'd1': 'key is changed every'",
+        "asked.jsonl:1: stands word for word in 'd3', not judged relevant: 'LUNCH is at noon?'",
+        "asked.jsonl:2: stands word for word in 'd1': 'key is changed every'",
     )
 
 
@@ -429,7 +429,7 @@ def test_a_file_that_cannot_be_put_back_is_named_with_the_mend(
     monkeypatch.undo()
     assert done.code == 3
     assert "queries.jsonl: holds 1 new lines whose judgements could not be written" in done.err
-    assert "remove its last 1 lines" in done.err
+    assert "Remove its last 1 lines" in done.err
 
 
 def test_a_file_that_another_process_changed_meanwhile_is_left_to_it(
@@ -446,7 +446,7 @@ def test_a_file_that_another_process_changed_meanwhile_is_left_to_it(
     done = kb.core("query", "add", "set", "asked.jsonl")
     assert done.code == 3
     assert (
-        "was changed while the questions were reviewed; nothing was added\n  run the command again"
+        "was changed while the questions were reviewed; nothing was added\n  Run the command again"
         in done.err
     )
     assert path.read_text().endswith("q01\td2\t1\n")
@@ -459,7 +459,7 @@ def test_a_set_that_is_not_sound_gets_nothing(kb: Space) -> None:
     asked(kb, ASKED)
     done = kb.core("query", "add", "set", "asked.jsonl")
     assert done.code == 2
-    assert "set/qrels/test.tsv:4  judges for query 'q09', which is not in queries.jsonl" in done.err
+    assert "set/qrels/test.tsv:4: judges for query 'q09', which is not in queries.jsonl" in done.err
     assert content(kb.root / "set") == before
 
 
@@ -511,7 +511,7 @@ def test_a_set_that_is_not_there_is_named(space: Space) -> None:
     asked(space, ASKED)
     done = space.core("query", "add", "sett", "asked.jsonl")
     assert done.code == 2
-    assert "sett: no such dataset folder; did you mean 'set'?" in done.err
+    assert "sett: there is no such dataset folder; did you mean 'set'?" in done.err
 
 
 # ------------------------------------------------------------- what to make anew
@@ -550,7 +550,7 @@ def test_a_workspace_elsewhere_is_named_by_its_file(kb: Space, tmp_path: Path) -
     assert f"until the bar is moved in {kb.root}:\n" in done.out
     assert "\n  git add set\n  git commit -m '1 question added, source agent'\n" in done.out
     done = kb.core("query", "add", kb.root / "set", file, "--config", "no.toml", where=tmp_path)
-    assert (done.code, "no.toml: no such file" in done.err) == (2, True)
+    assert (done.code, "no.toml: there is no such file" in done.err) == (2, True)
 
 
 def test_a_document_that_an_arms_filter_would_hide_is_a_fault(space: Space) -> None:
@@ -563,7 +563,7 @@ def test_a_document_that_an_arms_filter_would_hide_is_a_fault(space: Space) -> N
     done = space.core("query", "add", "set", "asked.jsonl")
     assert done.code == 2
     assert (
-        "asked.jsonl:1  category 'x': 'd2' is judged relevant and has category None; a filter would hide it"
+        "asked.jsonl:1: category 'x': 'd2' is judged relevant and has category None; a filter would hide it"
         in done.err
     )
 

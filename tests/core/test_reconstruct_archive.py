@@ -144,15 +144,15 @@ def test_a_wheel_is_fetched_by_pip_checked_and_kept(
     kept.write_bytes(altered)
     with pytest.raises(CouldNot, match=r"was not used\n  rm .*  \(it is fetched again\)") as caught:
         read(source(root="beacon"), cache)
-    assert (caught.value.reason, caught.value.exit_code) == ("archive-digest-differs", 3)
+    assert (caught.value.code, caught.value.exit_code) == ("archive-digest-differs", 3)
 
 
 def test_without_a_registry_there_is_one_clear_error(no_index: Path, tmp_path: Path) -> None:
     """K4: a configured but absent source raises."""
     with pytest.raises(CouldNot, match=r"the wheel of beacon-notes==1.2 could not be fetched: ") as caught:
         read(source(), tmp_path / "cache")
-    assert (caught.value.reason, caught.value.exit_code) == ("source-absent", 3)
-    assert caught.value.remedy == "if the wheel is on this machine: --source beacon=PATH"
+    assert (caught.value.code, caught.value.exit_code) == ("source-absent", 3)
+    assert caught.value.mend == "if the wheel is on this machine: --source beacon=PATH"
     assert str(caught.value).count("\n") == 1
     assert not (tmp_path / "cache").exists()
 
@@ -172,7 +172,7 @@ def test_another_wheel_of_that_name_in_the_registry_is_refused(no_index: Path, t
     (no_index / NAME).write_bytes(wheel({"beacon/__init__.py": b"other"}))
     with pytest.raises(CouldNot, match="does not have the pinned sha256") as caught:
         read(source(), tmp_path / "cache")
-    assert caught.value.reason == "archive-digest-differs"
+    assert caught.value.code == "archive-digest-differs"
     assert not (tmp_path / "cache").exists()
 
 
@@ -211,7 +211,7 @@ def test_an_override_is_a_wheel_or_a_folder_with_it_and_must_have_the_digest(tmp
     path.write_bytes(PLAIN + b"\0")
     with pytest.raises(CouldNot, match="was not used") as caught:
         read(source(), cache, path)
-    assert caught.value.reason == "archive-digest-differs"
+    assert caught.value.code == "archive-digest-differs"
     with pytest.raises(CouldNot, match="does not exist"):
         read(source(), cache, tmp_path / "nowhere")
     assert not cache.exists()
@@ -269,7 +269,7 @@ def test_a_member_with_a_name_that_leads_elsewhere_is_a_fault(tmp_path: Path, na
     info.filename = info.orig_filename = name
     with pytest.raises(Faults, match="whose name") as caught:
         read_bytes(packed([("good.py", b"x"), (info, b"")]), tmp_path)
-    assert [fault.where for fault in caught.value.faults] == [str(tmp_path / NAME)]
+    assert [fault.file for fault in caught.value.faults] == [str(tmp_path / NAME)]
 
 
 def test_all_bad_members_are_told_at_once(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_all_bad_members_are_told_at_once(tmp_path: Path) -> None:
         content = packed([("../a", b""), ("/b", b""), ("twice", b"1"), ("twice", b"2"), (method, b"x")])
     with pytest.raises(Faults) as caught:
         read_bytes(content, tmp_path)
-    told = "\n".join(fault.message for fault in caught.value.faults)
+    told = "\n".join(fault.what for fault in caught.value.faults)
     for part in ("'../a'", "'/b'", "'twice' more than once", "'packed.bin', compressed by method 12"):
         assert part in told
     assert len(caught.value.faults) == 4

@@ -107,7 +107,7 @@ def test_without_arguments_all_sets_of_the_arms_are_built_once(here: Path) -> No
     assert result.exit_code == 0, result.output
     assert [line.split()[1] for line in result.stdout.splitlines()] == ["b", "a"]
     assert (here / "w/.eval/corpora/a/lock.json").exists()
-    assert failed().reason == "config-missing"
+    assert failed().code == "config-missing"
 
 
 def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,9 +116,7 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
     dataset(here / "other", INLINE)
     error = failed("kb")
     assert isinstance(error, CouldNot)
-    assert str(error) == (
-        "cannot reconstruct source 'notes': 'notes' does not exist\n  give its place: --source notes=PATH"
-    )
+    assert str(error) == ("source 'notes': 'notes' does not exist\n  give its place: --source notes=PATH")
     for name in ("mine", "yours"):
         (here / name).mkdir()
         (here / name / "a.md").write_text(name)
@@ -132,7 +130,7 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
     assert run("kb", "--source", "notes=mine").exit_code == 0
     assert '"text":"mine"' in (here / ".eval/corpora/kb/corpus.jsonl").read_text()
     monkeypatch.setenv("EVAL_SOURCE_NOTES", "")
-    assert failed("kb").reason == "source-absent"
+    assert failed("kb").code == "source-absent"
 
 
 @pytest.mark.parametrize(
@@ -140,14 +138,14 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
     [
         (
             ("kb", "--source", "note=x"),
-            "no source 'note' to override; did you mean 'notes'?  (sources: notes)",
+            "there is no source 'note'; did you mean 'notes'?  (sources: notes)",
         ),
-        (("kb", "--source", "notes"), "--source 'notes': write NAME=PATH"),
-        (("kb", "--source", "=x"), "--source '=x': write NAME=PATH"),
-        (("kb", "--source", "notes="), "--source 'notes=': write NAME=PATH"),
-        (("kb", "--source", "notes=a", "--source", "notes=b"), "--source notes: given twice"),
-        (("gone",), "gone: no such dataset folder"),
-        (("kb", "copy"), "copy and kb are both called 'kb'; give one another name in dataset.toml"),
+        (("kb", "--source", "notes"), "--source = 'notes': write NAME=PATH"),
+        (("kb", "--source", "=x"), "--source = '=x': write NAME=PATH"),
+        (("kb", "--source", "notes="), "--source = 'notes=': write NAME=PATH"),
+        (("kb", "--source", "notes=a", "--source", "notes=b"), "--source = 'notes': was given twice"),
+        (("gone",), "gone: there is no such dataset folder"),
+        (("kb", "copy"), "copy: has the name 'kb', as kb does; give one of them another name"),
     ],
 )
 def test_wrong_usage_is_told(here: Path, arguments: tuple[str, ...], message: str) -> None:

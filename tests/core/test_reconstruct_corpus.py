@@ -263,9 +263,9 @@ def test_an_id_of_two_sources_is_a_fault_that_names_both(tmp_path: Path) -> None
     with pytest.raises(Faults) as caught:
         build(folder, wanted, tmp_path / "out")
     (fault,) = caught.value.faults
-    assert fault.where == str(folder / "dataset.toml")
-    assert fault.message == (
-        "source 'drafts' gives the document 'd.md', and so does source 'facts'; give one of them another prefix"
+    assert (fault.file, fault.subject) == (str(folder / "dataset.toml"), "source 'drafts'")
+    assert (
+        fault.what == "gives the document 'd.md', and so does source 'facts'; give one of them another prefix"
     )
 
 
@@ -284,8 +284,10 @@ def test_all_faults_of_an_inline_corpus_are_told_with_their_lines(tmp_path: Path
     path.write_text("\n".join(lines))
     with pytest.raises(Faults) as caught:
         build(tmp_path, definition(INLINE), tmp_path / "out")
-    assert [fault.where for fault in caught.value.faults] == [f"{path}:{line}" for line in (2, 3, 4, 5)]
-    assert caught.value.faults[1].message == "_id 'a' again (first at line 1)"
+    assert [(fault.file, fault.line) for fault in caught.value.faults] == [
+        (str(path), n) for n in (2, 3, 4, 5)
+    ]
+    assert caught.value.faults[1].what == "_id 'a' again (first at line 1)"
 
 
 def test_many_faults_are_counted_and_the_first_named(tmp_path: Path) -> None:
@@ -343,14 +345,14 @@ def test_a_recipe_that_cannot_work_is_told_before_any_source_is_opened(
     wanted = definition(f'[[corpus.source]]\nname = "d"\ntype = "dir"\npath = "absent"\n{keys}\n')
     with pytest.raises(Faults) as caught:
         build(tmp_path, wanted, tmp_path / "out")
-    assert [fault.where for fault in caught.value.faults] == [str(tmp_path / "dataset.toml")]
-    assert part in caught.value.faults[0].message
+    assert [fault.file for fault in caught.value.faults] == [str(tmp_path / "dataset.toml")]
+    assert part in str(caught.value.faults[0])
 
 
 def test_an_override_of_no_source_is_told_with_the_nearest(tmp_path: Path) -> None:
     folder, wanted, _ = dataset(tmp_path)
     with pytest.raises(
-        Misuse, match=r"no source 'note' to override; did you mean 'notes'\?  \(sources: facts, notes"
+        Misuse, match=r"there is no source 'note'; did you mean 'notes'\?  \(sources: facts, notes"
     ):
         build(folder, wanted, tmp_path / "out", note=tmp_path)
 
@@ -362,7 +364,7 @@ def test_overrides_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("EVAL_SOURCE_UNKNOWN", "y")
     assert overrides_from_environment(["learning-notes", "b", "c"]) == {"learning-notes": Path("../x")}
     with pytest.raises(
-        Misuse, match=r"EVAL_SOURCE_LEARNING_NOTES stands for .*'learning-notes' and 'learning\.notes'"
+        Misuse, match=r"EVAL_SOURCE_LEARNING_NOTES: stands for .*'learning-notes' and 'learning\.notes'"
     ):
         overrides_from_environment(["learning-notes", "learning.notes"])
 

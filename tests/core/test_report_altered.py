@@ -241,7 +241,7 @@ def with_rows(change: Callable[[list[Any]], Any]) -> Callable[[Any], None]:
             with_rows(lambda rows: rows[0]["metrics"].pop("mrr")),
             "row 'graded': metrics differ from those of the",
         ),
-        (with_rows(lambda rows: rows[0].update(extra=1)), "unknown key rows[0].extra"),
+        (with_rows(lambda rows: rows[0].update(extra=1)), "rows[0].extra: unknown key"),
         (
             lambda value: value["summary"]["categories"].pop("x"),
             "summary.categories.x is not a category of the summary",
@@ -258,12 +258,12 @@ def with_rows(change: Callable[[list[Any]], Any]) -> Callable[[Any], None]:
             lambda value: value["summary"]["overall"]["metrics"].update({"recal@1": 1.0}),
             "summary.overall: metrics differ from those of the rows: recal@1",
         ),
-        (lambda value: value.update(extra=1), "unknown key extra"),
-        (lambda value: value.pop("schema"), "schema is missing"),
-        (lambda value: value.pop("rows"), "rows is missing"),
-        (lambda value: value.pop("digests"), "digests is missing"),
-        (lambda value: value["health"].pop("errored"), "health.errored is missing"),
-        (lambda value: value["digests"].pop("run"), "digests.run is missing"),
+        (lambda value: value.update(extra=1), "extra: unknown key"),
+        (lambda value: value.pop("schema"), "schema: it is missing"),
+        (lambda value: value.pop("rows"), "rows: it is missing"),
+        (lambda value: value.pop("digests"), "digests: it is missing"),
+        (lambda value: value["health"].pop("errored"), "health.errored: it is missing"),
+        (lambda value: value["digests"].pop("run"), "digests.run: it is missing"),
         (
             lambda value: value["statements"].append("session retrieval"),
             "digests.run is not the digest of the rest",
@@ -354,7 +354,7 @@ def passes(value: Any, original: Report) -> bool:
     try:
         return parse_report(json.dumps(value).encode(), PATH) != original
     except Refused as error:
-        assert error.reason == "report-malformed"
+        assert error.code == "report-malformed"
         return False
 
 

@@ -52,12 +52,12 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", ":1  expected a run's header with schema 'run-v1'"),
-        ('{"schema": "run-v2"}\n', ":1  expected a run's header with schema 'run-v1'"),
-        ('{"id": "q1"}\n', ":1  expected a run's header"),
-        ('{"schema": "run-v1"}\n{"id": "q1", "ids": [\n', ":2  not JSON: "),
-        ('{"schema": "run-v1"}\n[]\n', ":2  expected a JSON object, not a list"),
-        ('{"schema": "run-v1"}\n{"id": "q1", "scores": [NaN]}\n', ":2  not JSON: NaN is not a JSON number"),
+        ("", ":1: expected a run's header with schema 'run-v1'"),
+        ('{"schema": "run-v2"}\n', ":1: expected a run's header with schema 'run-v1'"),
+        ('{"id": "q1"}\n', ":1: expected a run's header"),
+        ('{"schema": "run-v1"}\n{"id": "q1", "ids": [\n', ":2: not JSON: "),
+        ('{"schema": "run-v1"}\n[]\n', ":2: expected a JSON object, not a list"),
+        ('{"schema": "run-v1"}\n{"id": "q1", "scores": [NaN]}\n', ":2: not JSON: NaN is not a JSON number"),
     ],
 )
 def test_what_is_no_run_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:

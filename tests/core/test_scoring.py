@@ -243,7 +243,7 @@ def test_the_same_call_twice_gives_the_same() -> None:
     [
         ({}, {"q": {"a": 1}}, "the run: answers no query"),
         ({"q": {"a": 1.0}}, {}, "the judgements: no query is judged"),
-        ({"q": {"a": 1.0}}, {"r": {"a": 1}}, "have no query in common"),
+        ({"q": {"a": 1.0}}, {"r": {"a": 1}}, "has no query in common"),
         ({"q": {"a": 1.0}}, {"q": {"a": 0}}, "no query has a document of grade 1 or more"),
         ({"q": {"a": 1.0}}, {"q": {"a": 0}, "r": {"a": 1}}, "answers no query that can be scored"),
         ({"q": {"a": math.nan}}, {"q": {"a": 1}}, "query 'q': the score of 'a' is NaN"),
@@ -268,7 +268,7 @@ def test_infinities_are_scores() -> None:
 def test_no_query_in_common_is_refused_with_an_id_of_each(tmp_path: Path) -> None:
     told = refused(tmp_path, "1 Q0 a 1 1 t\n", "q1 0 a 1\n")
     assert told.startswith(
-        "run and qrels have no query in common that can be scored: the run has '1', the judgements"
+        "run: has no query in common with qrels that can be scored: the run has '1', the judgements"
     )
 
 
@@ -394,7 +394,7 @@ def test_a_grade_too_large_for_an_exponential_gain_is_one_clear_error(tmp_path: 
 
 
 def test_a_rule_for_ties_that_is_none_is_refused() -> None:
-    with pytest.raises(Misuse, match="ties 'rank' should be one of trec, id"):
+    with pytest.raises(Misuse, match="ties = 'rank': should be one of trec, id"):
         evaluate({"q": ["a"]}, {"q": {"a": 1}}, [MRR], "rank")
 
 

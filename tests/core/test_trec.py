@@ -120,46 +120,52 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
     # Case 18: a malformed line is never taken.
     "five columns": (
         "q1 Q0 d1 1 2.0 t\nq1 Q0 d2 1.0 t\n",
-        "run:2  expected 6 columns (query Q0 document rank score",
+        "run:2: expected 6 columns (query Q0 document rank score",
     ),
-    "seven columns": ("q1 Q0 d1 1 2.0 t\nq1 Q0 d 2 2 1.0 t\n", "run:2  expected 6 columns"),
+    "seven columns": ("q1 Q0 d1 1 2.0 t\nq1 Q0 d 2 2 1.0 t\n", "run:2: expected 6 columns"),
     # One column too few, then one too many: in number they make up for each other, and as numbers, too.
     "two faults that make up for each other": (
         "q Q0 17 1 t\nq Q0 23 5 2 3.0 t\n",
-        "run:1  expected 6 columns",
+        "run:1: expected 6 columns",
     ),
-    "an empty rank": ("q1 Q0 d1 1 2.0 t\nq1 Q0 d2  1.0 t\n", "run:2  expected 6 columns"),
+    "an empty rank": ("q1 Q0 d1 1 2.0 t\nq1 Q0 d2  1.0 t\n", "run:2: expected 6 columns"),
     **{
         f"other white space, {space!r}, in an id": (
             f"q1 Q0 d1 1 2.0 t\nq1 Q0 d{space}2 2 1.0 t\n",
-            "run:2  expected 6 columns",
+            "run:2: expected 6 columns",
         )
         for space in "\t\r\v\f"
     },
     "a space in an id, with tabs": (
         "q1\tQ0\td1\t1\t2.0\tt\nq1\tQ0\td 2\t2\t1.0\tt\n",
-        "run:2  expected 6 columns",
+        "run:2: expected 6 columns",
     ),
-    "not a number": ("q1 Q0 d1 1 high t\n", "run:1  score 'high' should be a number"),
-    "a number as Python writes it": ("q1 Q0 d1 1 1_0 t\n", "run:1  score '1_0' should be a number"),
-    "digits that are not ASCII": ("q1 Q0 d1 1 ١ t\n", "run:1  score '١' should be a number"),
-    "hexadecimal": ("q1 Q0 d1 1 0x1p3 t\n", "run:1  score '0x1p3' should be a number"),
+    "not a number": ("q1 Q0 d1 1 high t\n", "run:1: score 'high' should be a number"),
+    "a number as Python writes it": ("q1 Q0 d1 1 1_0 t\n", "run:1: score '1_0' should be a number"),
+    "digits that are not ASCII": ("q1 Q0 d1 1 ١ t\n", "run:1: score '١' should be a number"),
+    "hexadecimal": ("q1 Q0 d1 1 0x1p3 t\n", "run:1: score '0x1p3' should be a number"),
     "NaN": (
         "q1 Q0 d1 1 2.0 t\nq1 Q0 d2 1 NaN t\n",
-        "run:2  score 'NaN' should be a number such as 12.5; mend the",
+        "run:2: score 'NaN' should be a number such as 12.5; mend the",
     ),
-    "-nan": ("q1 Q0 d1 1 -nan t\n", "run:1  score '-nan' should be a number"),
-    "NaN among infinities": ("q1 Q0 d1 1 inf t\nq1 Q0 d2 1 -inf t\nq1 Q0 d3 1 nan t\n", "run:3  score 'nan'"),
-    "NaN for a query that is not judged": ("q1 Q0 d1 1 1 t\nq9 Q0 d2 1 nan t\n", "run:2  score 'nan'"),
-    "NaN of a repeat": ("q1 Q0 d1 1 1 t\nq1 Q0 d1 1 nan t\n", "run:2  score 'nan'"),
+    "-nan": ("q1 Q0 d1 1 -nan t\n", "run:1: score '-nan' should be a number"),
+    "NaN among infinities": ("q1 Q0 d1 1 inf t\nq1 Q0 d2 1 -inf t\nq1 Q0 d3 1 nan t\n", "run:3: score 'nan'"),
+    "NaN for a query that is not judged": ("q1 Q0 d1 1 1 t\nq9 Q0 d2 1 nan t\n", "run:2: score 'nan'"),
+    "NaN of a repeat": ("q1 Q0 d1 1 1 t\nq1 Q0 d1 1 nan t\n", "run:2: score 'nan'"),
     "in a file with its queries apart": (
         "q1 Q0 d1 1 1 t\nq2 Q0 d1 1 1 t\nq1 Q0 d2 1 x t\n",
-        "run:3  score 'x' should be a number",
+        "run:3: score 'x' should be a number",
     ),
-    "not UTF-8": (b"q1 Q0 d1 1 2.0 t\nq1 Q0 d\xff 1 1.0 t\n", "run:2  not UTF-8: byte 0xff"),
-    "UTF-16": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16"), "run: is UTF-16, or no text at all; save it as UTF-8"),
-    "UTF-16 without a mark": ("q1 Q0 d1 1 2.0 t\n".encode("utf-16-be"), "run: is UTF-16, or no text at all"),
-    "JSON, UTF-16": (ranked_lines(LISTS).encode("utf-16"), "run: is UTF-16, or no text at all"),
+    "not UTF-8": (b"q1 Q0 d1 1 2.0 t\nq1 Q0 d\xff 1 1.0 t\n", "run:2: not UTF-8: byte 0xff"),
+    "UTF-16": (
+        "q1 Q0 d1 1 2.0 t\n".encode("utf-16"),
+        "run: is UTF-16, or not a text at all; save it as UTF-8",
+    ),
+    "UTF-16 without a mark": (
+        "q1 Q0 d1 1 2.0 t\n".encode("utf-16-be"),
+        "run: is UTF-16, or not a text at all",
+    ),
+    "JSON, UTF-16": (ranked_lines(LISTS).encode("utf-16"), "run: is UTF-16, or not a text at all"),
     "carriage returns alone": (
         "q1 Q0 d1 1 2.0 t\rq1 Q0 d2 1 1.0 t\r",
         "run: its lines end with CR alone; save it with LF or CRLF",
@@ -168,61 +174,61 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
         ranked_lines(LISTS).replace("\n", "\r"),
         "run: its lines end with CR alone",
     ),
-    "judgements, TREC": (trec_qrels(QRELS), "run: holds judgements and no run"),
-    "judgements, BEIR": (beir_qrels(QRELS), "run: holds judgements and no run"),
+    "judgements, TREC": (trec_qrels(QRELS), "run: holds judgements and not a run"),
+    "judgements, BEIR": (beir_qrels(QRELS), "run: holds judgements and not a run"),
     "judgements further down": ("q1 Q0 d1 1 2.0 t\nq1 0 d1 1\n", "are --run and --qrels exchanged?"),
     "empty": ("", "run: holds no ranking"),
     "blank": ("\n \n", "run: holds no ranking"),
-    "one JSON list": ('["d1"]\n', "run:1  expected 6 columns"),
-    "one JSON table": ('{"q1": {"d1": 1.0}}\n', "run:1  has no 'id'; its keys are 'q1'"),
-    "a table over lines": ('{\n "q1": 1}\n', "run:1  not JSON: "),
-    "a broken line": ('{"id": "q1", "ids": ["d1"]}\n{"id": "q2", "ids": [\n', "run:2  not JSON: "),
+    "one JSON list": ('["d1"]\n', "run:1: expected 6 columns"),
+    "one JSON table": ('{"q1": {"d1": 1.0}}\n', "run:1: has no 'id'; its keys are 'q1'"),
+    "a table over lines": ('{\n "q1": 1}\n', "run:1: not JSON: "),
+    "a broken line": ('{"id": "q1", "ids": ["d1"]}\n{"id": "q2", "ids": [\n', "run:2: not JSON: "),
     "a list as a line": (
         '{"id": "q1", "ids": ["d1"]}\n[1]\n',
-        'run:2  expected {"id": …, "ids": […]}, not a list',
+        'run:2: expected {"id": …, "ids": […]}, not a list',
     ),
-    "more behind a table": ('{"id": "q1", "ids": ["d1"]} {}\n', "run:1  not JSON: Extra data at column"),
-    "no ids": ('{"id": "q1", "documents": []}\n', "run:1  has no 'ids'; its keys are 'id', 'documents'"),
-    "ids is a text": ('{"id": "q1", "ids": "d1"}\n', "run:1  ids 'd1' should be a list"),
+    "more behind a table": ('{"id": "q1", "ids": ["d1"]} {}\n', "run:1: not JSON: Extra data at column"),
+    "no ids": ('{"id": "q1", "documents": []}\n', "run:1: has no 'ids'; its keys are 'id', 'documents'"),
+    "ids is a text": ('{"id": "q1", "ids": "d1"}\n', "run:1: ids 'd1' should be a list"),
     "a fraction as an id": (
         '{"id": "q1", "ids": ["d1", 1.5]}\n',
-        "run:1  ids holds 1.5, which is no document id",
+        "run:1: ids holds 1.5, which is not a document id",
     ),
     "null as an id": (
         '{"id": "q1", "ids": ["d1", null]}\n',
-        "run:1  ids holds None, which is no document id",
+        "run:1: ids holds None, which is not a document id",
     ),
-    "true as an id": ('{"id": "q1", "ids": [true]}\n', "run:1  ids holds True, which is no document id"),
+    "true as an id": ('{"id": "q1", "ids": [true]}\n', "run:1: ids holds True, which is not a document id"),
     "a list as an id": (
         '{"id": "q1", "ids": [["d1"]]}\n',
-        "run:1  ids holds ['d1'], which is no document id",
+        "run:1: ids holds ['d1'], which is not a document id",
     ),
-    "an empty id": ('{"id": "q1", "ids": ["d1", ""]}\n', "run:1  ids holds an empty document id"),
-    "true as a query": ('{"id": true, "ids": []}\n', "run:1  id True should be a text"),
+    "an empty id": ('{"id": "q1", "ids": ["d1", ""]}\n', "run:1: ids holds an empty document id"),
+    "true as a query": ('{"id": true, "ids": []}\n', "run:1: id True should be a text"),
     "NaN in JSON": (
         '{"id": "q1", "ids": ["d1"], "scores": [NaN]}\n',
-        "run:1  not JSON: NaN is not a JSON number",
+        "run:1: not JSON: NaN is not a JSON number",
     ),
-    "a key twice": ('{"id": "q1", "ids": ["d1"], "ids": []}\n', "run:1  not JSON: key 'ids' is given twice"),
-    "a lone surrogate": ('{"id": "q1", "ids": ["\\ud800"]}\n', "run:1  holds a lone surrogate escape"),
+    "a key twice": ('{"id": "q1", "ids": ["d1"], "ids": []}\n', "run:1: not JSON: key 'ids' is given twice"),
+    "a lone surrogate": ('{"id": "q1", "ids": ["\\ud800"]}\n', "run:1: holds a lone surrogate escape"),
     "a lone surrogate beside a number": (
         '{"id": "q1", "ids": [1, "\\ud800"]}\n',
-        "run:1  holds a lone surrogate escape",
+        "run:1: holds a lone surrogate escape",
     ),
-    "nested deeply": (f'{{"id": "q1", "ids": [{"[" * 400}{"]" * 400}]}}\n', "which is no document id"),
-    "nested more deeply": (f'{{"id": "q1", "ids": [{"[" * 3000}{"]" * 3000}]}}\n', "run:1  "),
+    "nested deeply": (f'{{"id": "q1", "ids": [{"[" * 400}{"]" * 400}]}}\n', "which is not a document id"),
+    "nested more deeply": (f'{{"id": "q1", "ids": [{"[" * 3000}{"]" * 3000}]}}\n', "run:1: "),
     "a query twice": (
         ranked_lines(LISTS) + ranked_lines({"q1": []}),
-        "run:3  query 'q1' again (first at line 1)",
+        "run:3: query 'q1' again (first at line 1)",
     ),
-    "JSON, not UTF-8": (b'{"id": "q1", "ids": ["\xff"]}\n', "run:1  not UTF-8: byte 0xff"),
+    "JSON, not UTF-8": (b'{"id": "q1", "ids": ["\xff"]}\n', "run:1: not UTF-8: byte 0xff"),
     "another schema": (
         '{"schema": "report-v1"}\n',
-        "run:1  schema 'report-v1' is no run's; expected 'run-v1'",
+        "run:1: schema 'report-v1' is not that of a run; expected 'run-v1'",
     ),
     "an outcome that is none": (
         '{"schema": "run-v1"}\n{"id": "q1", "outcome": "done", "ids": []}\n',
-        "run:2  outcome 'done' should be one of scored, errored, unscored, unscorable",
+        "run:2: outcome 'done' should be one of scored, errored, unscored, unscorable",
     ),
     "gzip cut short": (gzip.compress(trec_run(RUN).encode() * 99)[:-12], "run: the gzip file is cut short"),
     "gzip damaged": (b"\x1f\x8b\x08\x00garbage that is no deflate", "run: is not whole gzip"),
@@ -239,46 +245,46 @@ def test_a_run_that_is_none_is_refused_with_its_line(tmp_path: Path, name: str) 
 
 QRELS_FAULTS: dict[str, tuple[str | bytes, str]] = {
     # Case 17: 0.5 is never cut to 0.
-    "a fraction": ("q1 0 d1 1\nq1 0 d2 0.5\n", "qrels:2  grade '0.5' should be a whole number"),
-    "a whole fraction": ("q1 0 d1 1.0\n", "qrels:1  grade '1.0' should be a whole number"),
-    "as Python writes it": ("q1 0 d1 1_0\n", "qrels:1  grade '1_0' should be a whole number"),
-    "not ASCII": ("q1 0 d1 ١\n", "qrels:1  grade '١' should be a whole number"),
-    "a word": ("q1 0 d1 yes\n", "qrels:1  grade 'yes' should be a whole number"),
+    "a fraction": ("q1 0 d1 1\nq1 0 d2 0.5\n", "qrels:2: grade '0.5' should be a whole number"),
+    "a whole fraction": ("q1 0 d1 1.0\n", "qrels:1: grade '1.0' should be a whole number"),
+    "as Python writes it": ("q1 0 d1 1_0\n", "qrels:1: grade '1_0' should be a whole number"),
+    "not ASCII": ("q1 0 d1 ١\n", "qrels:1: grade '١' should be a whole number"),
+    "a word": ("q1 0 d1 yes\n", "qrels:1: grade 'yes' should be a whole number"),
     "endless": (f"q1 0 d1 {'9' * 5000}\n", "should be a whole number of at most 9 digits"),
     "three columns": (
         "q1 0 d1 1\nq1 d2 1\n",
-        "qrels:2  expected 4 columns (query 0 document grade), found 3",
+        "qrels:2: expected 4 columns (query 0 document grade), found 3",
     ),
     "BEIR without its header": (
         "q1\td1\t1\n",
         "BEIR judgements begin with the header 'query-id\\tcorpus-id\\tscore'",
     ),
-    "five columns": ("q1 0 d 1 1\n", "qrels:1  expected 4 columns"),
-    "two faults that make up for each other": ("q 0 17 1 5\nq 0 1\n", "qrels:1  expected 4 columns"),
-    "an empty column": ("q  d 1\nq 0 e 1\n", "qrels:1  expected 4 columns"),
+    "five columns": ("q1 0 d 1 1\n", "qrels:1: expected 4 columns"),
+    "two faults that make up for each other": ("q 0 17 1 5\nq 0 1\n", "qrels:1: expected 4 columns"),
+    "an empty column": ("q  d 1\nq 0 e 1\n", "qrels:1: expected 4 columns"),
     # Case 15: a repeat would be counted twice in the ideal.
     "a pair judged twice": (
         "q1 0 d1 1\nq1 0 d2 1\nq1 0 d1 1\n",
-        "qrels:3  judges 'd1' for 'q1' again (first at line 1)",
+        "qrels:3: judges 'd1' for 'q1' again (first at line 1)",
     ),
-    "apart": ("q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 2\n", "qrels:3  judges 'd1' for 'q1' again (first at line 1)"),
+    "apart": ("q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 2\n", "qrels:3: judges 'd1' for 'q1' again (first at line 1)"),
     "BEIR, a pair judged twice": (
         beir_qrels(QRELS) + "q2\td3\t2\n",
-        "qrels:5  judges 'd3' for 'q2' again (first at line 4)",
+        "qrels:5: judges 'd3' for 'q2' again (first at line 4)",
     ),
     "BEIR, below 0": (
         "query-id\tcorpus-id\tscore\nq1\td1\t-1\n",
-        "qrels:2  grade '-1' should be a whole number of at least 0",
+        "qrels:2: grade '-1' should be a whole number of at least 0",
     ),
     "BEIR, two fields": (
         "query-id\tcorpus-id\tscore\nq1\td1\n",
-        "qrels:2  expected 3 fields with tabs between",
+        "qrels:2: expected 3 fields with tabs between",
     ),
-    "BEIR, an empty id": ("query-id\tcorpus-id\tscore\nq1\t\t1\n", "qrels:2  an id is empty"),
-    "not UTF-8": (b"q1 0 d\xe9 1\n", "qrels:1  not UTF-8: byte 0xe9"),
-    "a run": (trec_run(RUN), "qrels: holds a run and no judgements"),
-    "JSON lines": (ranked_lines(LISTS), "qrels: holds a run and no judgements"),
-    "UTF-16": ("q1 0 d1 1\n".encode("utf-16"), "qrels: is UTF-16, or no text at all; save it as UTF-8"),
+    "BEIR, an empty id": ("query-id\tcorpus-id\tscore\nq1\t\t1\n", "qrels:2: an id is empty"),
+    "not UTF-8": (b"q1 0 d\xe9 1\n", "qrels:1: not UTF-8: byte 0xe9"),
+    "a run": (trec_run(RUN), "qrels: holds a run and not judgements"),
+    "JSON lines": (ranked_lines(LISTS), "qrels: holds a run and not judgements"),
+    "UTF-16": ("q1 0 d1 1\n".encode("utf-16"), "qrels: is UTF-16, or not a text at all; save it as UTF-8"),
     "carriage returns alone": ("q1 0 d1 1\rq1 0 d2 1\r", "qrels: its lines end with CR alone"),
     "BEIR, carriage returns alone": (
         beir_qrels(QRELS).replace("\n", "\r"),
@@ -503,8 +509,8 @@ def test_a_run_shared_among_processes_scores_the_same(tmp_path: Path) -> None:
     ("line", "expected"),
     [
         ("q3 Q0 d9 1 9.5 t\n", None),  # a query again, far from its other lines
-        ("q29 Q0 x 1 nan t\n", "run:301  score 'nan'"),
-        ("q30 Q0 x\n", "run:301  expected 6 columns"),
+        ("q29 Q0 x 1 nan t\n", "run:301: score 'nan'"),
+        ("q30 Q0 x\n", "run:301: expected 6 columns"),
     ],
 )
 def test_what_is_unusual_in_a_part_is_told_as_if_it_were_whole(
@@ -568,9 +574,9 @@ class Endless:
 @pytest.mark.parametrize(
     ("content", "where"),
     [
-        (b"x" * 5000, "run:1  "),
-        (b"q1 Q0 d1 1 2.0 t\n" + b"x" * 5000 + b"\n", "run  "),
-        (b'{"id":"q1","ids":["d1"]}\n' + b"[" * 5000, "run:2  "),
+        (b"x" * 5000, "run:1: "),
+        (b"q1 Q0 d1 1 2.0 t\n" + b"x" * 5000 + b"\n", "run: "),
+        (b'{"id":"q1","ids":["d1"]}\n' + b"[" * 5000, "run:2: "),
     ],
     ids=["the first", "of a TREC run", "of JSON lines"],
 )
@@ -585,7 +591,7 @@ def test_a_line_that_goes_on_and_on_is_no_line_of_a_run(
     monkeypatch.setattr(source_module.Source, "read", lambda self, size=500: read(self, min(size, 500)))
     told = refused(tmp_path, content, trec_qrels(QRELS))
     assert told.startswith(f"{where}a line of more than ")
-    assert told.endswith(" MB, which is no line of rankings or judgements")
+    assert told.endswith(" MB, which cannot be one of rankings or judgements")
 
 
 def test_a_long_line_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

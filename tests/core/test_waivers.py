@@ -73,14 +73,14 @@ def test_what_is_wrong_with_them_is_told_with_its_line(path: Path, text: str, li
     with pytest.raises(Faults) as caught:
         waivers.read(path)
     assert caught.value.exit_code == 2
-    assert f"{path}:{line}  " in str(caught.value)
+    assert f"{path}:{line}: " in str(caught.value)
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["arm", "fingerprint", "reason"])
 def test_each_key_is_needed(path: Path, key: str) -> None:
     path.write_text("\n".join(line for line in SOUND.splitlines() if not line.startswith(key)))
-    with pytest.raises(Faults, match=f"{key} is missing"):
+    with pytest.raises(Faults, match=f"{key}: it is missing"):
         waivers.read(path)
 
 

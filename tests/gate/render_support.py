@@ -294,4 +294,4 @@ def hostile(draw: st.DrawFn) -> Verdict:
     )
     bar = draw(st.lists(change, max_size=3).map(tuple))
     more: dict[str, Any] = {"target": draw(texts), "bar": bar} if draw(st.booleans()) else {}
-    return found.model_copy(update={"commit": draw(maybe), **more})
+    return found.model_copy(update={"commit": draw(maybe), "class_": draw(maybe), **more})

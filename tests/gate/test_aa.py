@@ -249,7 +249,7 @@ def test_where_measuring_fails_nothing_is_said_of_flips(
         (("nots", "--evidence"), "there are no floors for arm 'nots'; did you mean 'notes'?"),
         (("nots",), "no arm 'nots'; did you mean 'notes'?"),
         ((), "Missing argument 'ARM'"),
-        (("notes", "--config", "none.toml"), "none.toml: no such file"),
+        (("notes", "--config", "none.toml"), "none.toml: there is no such file"),
         (("notes", "--format", "markdown"), "--format"),
     ],
 )

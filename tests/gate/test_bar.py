@@ -218,6 +218,14 @@ def requires_less(space: Space) -> None:
     space.floors.write_text(re.sub(r"(?m)^\[reasons\]\nrequire = .*\n", "", text))
 
 
+def in_turn(*edits: Callable[[Space], object]) -> Callable[[Space], None]:
+    def change(space: Space) -> None:
+        for edit in edits:
+            edit(space)
+
+    return change
+
+
 def weaker_rule(space: Space) -> None:
     path = space.root / "policy" / "promotion.toml"
     text = path.read_text()
@@ -339,11 +347,11 @@ def test_round2_b13_an_edit_that_lets_more_pass_fails_against_the_target(
         ),
         (lambda space: space.policy(require=["clean"], why={"require": "no git here"}), "require"),
         (
-            lambda space: (weaker_rule(space), space.policy(why={"promotion": "one arm is left"})),
+            in_turn(weaker_rule, lambda space: space.policy(why={"promotion": "one arm is left"})),
             "promotion",
         ),
-        (lambda space: (owned(space), space.policy(reasons={"lane": "it costs money"})), "lane"),
-        (lambda space: (deleted(space), retire(space)), "retired"),
+        (in_turn(owned, lambda space: space.policy(reasons={"lane": "it costs money"})), "lane"),
+        (in_turn(deleted, lambda space: retire(space)), "retired"),
     ],
 )
 def test_with_a_new_reason_it_is_shown_and_passes(

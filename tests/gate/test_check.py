@@ -157,7 +157,7 @@ def test_an_arm_of_the_floors_has_the_name_of_a_file(space: Space, name: str) ->
     space.floors.write_text(text.replace('arms."notes"', f'arms."{name}"'))
     done = space.check()
     assert (done.code, done.out) == (2, "")
-    assert "a name is lower-case letters" in done.err
+    assert "a name consists of lower-case letters" in done.err
     assert "\x1b" not in done.err
     assert "\0" not in done.err
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from policy_support import floors_table, resealed
+from policy_support import floors_table, resealed, updating
 
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.files import parse_budgets, parse_floors
@@ -116,7 +116,7 @@ def test_floors_are_provisional_until_ten_runs_stand_under_them(
     for number in range(2, count):
         path = space.root / ".eval" / "history" / "notes" / f"{number}.json"
         shutil.copy(space.runs()[0], path)
-        space.forge(path, lambda report, number=number: report.update(run_id=f"run-{number}"))
+        space.forge(path, updating(run_id=f"run-{number}"))
     done = space.gate("floor", "--write")
     assert (done.code, "no number moved" in done.out) == (0, provisional)
     assert (len(held(space)["runs"]) == 10) is not provisional
@@ -134,7 +134,7 @@ def uploads(space: Space, reports: list[Path], ci: tuple[str | None, ...] = ("88
         place = space.root / f"eval-{number}" / "reports"
         place.mkdir(parents=True)
         shutil.copy(path, place / "notes.json")
-        space.forge(place / "notes.json", lambda report, n=number: report["environment"].update(ci_run=ci[n]))
+        space.forge(place / "notes.json", updating("environment", ci_run=ci[number]))
         folders.append(place.parent)
     return folders
 

@@ -258,4 +258,4 @@ def test_every_arm_that_is_refused_is_named(one_short: Space) -> None:
 def test_round2_s8_one_refusal_of_several_arms_is_one_block(two: Space) -> None:
     """S8: what is said of each in the same words is said once."""
     done = two.gate("floor", "--metric", "recal@1")
-    assert (done.code, done.err.count("no such measure 'recal@1'")) == (2, 1), done.err
+    assert (done.code, done.err.count("there is no measure 'recal@1'")) == (2, 1), done.err

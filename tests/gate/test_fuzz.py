@@ -198,7 +198,7 @@ def test_every_place_of_a_report_is_bound_to_the_others(fresh: Space) -> None:
         try:
             parse_report(raw, fresh.report, "notes")
         except Refused as error:
-            assert error.reason in ("report-malformed", "report-of-another-arm")
+            assert error.code in ("report-malformed", "report-of-another-arm")
         else:
             passed.add(place)
     assert passed

@@ -156,7 +156,7 @@ def test_staged_is_not_committed(repo: Repo) -> None:
 
 
 def test_what_is_no_file_fails(repo: Repo, tmp_path: Path, make: type[Space]) -> None:
-    """R7: a folder, a link and a submodule, and what lies behind one, are no files of the tree."""
+    """R7: a folder, a link and a submodule, and what lies behind one, are not files of the tree."""
     inner = Repo(tmp_path / "inner", make)
     inner.commit("in.md")
     repo.write("docs/a.md")
@@ -213,8 +213,8 @@ def test_a_path_that_could_lead_out_is_wrong_input(repo: Repo, path: str) -> Non
     (repo.path / "other.json").write_text("[4]")
     done = repo.run(repo.manifest("a.md", path), "other.json")
     assert (done.code, done.out) == (2, "")
-    assert f"m.json:1  queries[1].ground_truth[0] = {path!r}" in done.err
-    assert "other.json:1  [0] = 4" in done.err
+    assert f"m.json:1: queries[1].ground_truth[0] = {path!r}" in done.err
+    assert "other.json:1: [0] = 4" in done.err
     assert "2 faults; nothing was looked at." in done.err
 
 
@@ -297,8 +297,8 @@ def test_what_the_caller_has_set_up_has_no_say(repo: Repo, tmp_path: Path, make:
         (["--commit", "--all"], "has no commit '--all'", "fetch"),
         (["--repo", "../shallow", "--commit", "v1"], "(shallow clone?)", "fetch --unshallow origin"),
         (["--repo", "../unborn"], "has no commit yet", "commit"),
-        (["--repo", "../broken"], "is no sound git repository", ""),
-        (["--repo", "../plain"], "is no git repository", "--repo DIR"),
+        (["--repo", "../broken"], "is not a sound git repository", ""),
+        (["--repo", "../plain"], "is not a git repository", "--repo DIR"),
     ],
 )
 def test_no_repository_or_commit_is_exit_3(
@@ -454,7 +454,7 @@ def test_a_linked_working_tree_is_the_same_repository(repo: Repo) -> None:
     [
         (
             "q\town/a%2Fb\t1",
-            "test.tsv:2  judges document 'own/a%2Fb', an id that no file has; write it as 'own/a/b'",
+            "test.tsv:2: judges document 'own/a%2Fb', an id that no file has; write it as 'own/a/b'",
         ),
         ("q\town/a b\t1", "write it as 'own/a%20b'"),
         ("q\town/a.md", "expected 3 fields"),
@@ -515,7 +515,7 @@ def test_without_a_path_every_set_of_the_workspace_is_looked_at(repo: Repo) -> N
         ([], "nothing to look at"),
         (["nowhere.json"], "no such manifest"),
         (["docs"], "is neither a manifest nor a set"),
-        (["set/dataset.toml"], "a set is named by its folder: set"),
+        (["set/dataset.toml"], "name a set by its folder: set"),
         (["a.md"], "not JSON"),
         (["bench.json"], "retrieval-bench"),
         (["m.json", "--repo", "nowhere"], "does not exist"),
@@ -541,7 +541,7 @@ def test_what_a_person_reads(repo: Repo) -> None:
     done = repo.run(manifest)
     assert done.code == 1
     assert done.out == (
-        f"FAIL  4 of 5 judged paths are no files of commit {commit[:7]} (HEAD)\n"
+        f"FAIL  4 of 5 judged paths are not files of commit {commit[:7]} (HEAD)\n"
         "\n"
         " ground-truth-missing  docs/setup.md\n"
         "   is not in the commit\n"

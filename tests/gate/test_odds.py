@@ -58,13 +58,31 @@ def run(
         for place, ranks in enumerate(queries)
     )
     return Line.model_construct(
+        schema_="evidence-v1",
         run_id=rankings,
+        started="",
+        commit=None,
+        class_="local",
+        clean=None,
+        resumed=False,
+        index="built",
+        repetitions=1,
         set=MeasuredSet(name="s", version="1", headline=headline, documents=100),
         task={"limit": 10, "cutoffs": [1, 5, 10]},
-        health=Health.model_construct(scored=len(entries)),
+        health=Health(
+            scored=len(entries),
+            errored=0,
+            unscored=0,
+            unscorable=0,
+            duplicates=0,
+            excess=0,
+            restarts=0,
+            unstable=0,
+        ),
         entries=entries,
         rankings=rankings,
         quality=rankings,
+        line="",
     )
 
 
@@ -89,7 +107,7 @@ def found_and_missed(hits: int, misses: int) -> list[Ranks]:
 
 
 #: A4's drop of recall@10 set aside.
-FREE = {"max_drop": {"recall@10": 100.0}}
+FREE: dict[str, Any] = {"max_drop": {"recall@10": 100.0}}
 
 
 # Of published figures, and of n queries alone.
@@ -279,7 +297,7 @@ def test_nothing_lost_never_fails_everything_lost_always_and_more_at_least_as_of
 
 def test_a_query_recovers_to_the_best_that_the_run_has_of_a_measure() -> None:
     """precision@10 of one relevant document is 0.1: a recovered query must not make ten lost ones good."""
-    free = {"max_drop": {"recall@10": 100.0, "hit@1": 100.0, "precision@10": 0.0}}
+    free: dict[str, Any] = {"max_drop": {"recall@10": 100.0, "hit@1": 100.0, "precision@10": 0.0}}
     arm = policy(run(found_and_missed(19, 1)), measures=("precision@10",), margin=20, **free)
     found = odds_of(arm, recover=1.0, drops=(5,))
     # 19 found of 20 and one back: as many may be lost as come back, one.

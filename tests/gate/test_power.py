@@ -310,7 +310,7 @@ def test_a_policy_that_does_not_read_is_no_policy(space: Space) -> None:
     [
         (("nots",), "nots: it is neither an arm of eval.toml nor a dataset folder; did you mean 'notes'?"),
         (("adapter.py",), "adapter.py: it is neither an arm of eval.toml nor a dataset folder"),
-        (("--config", "other.toml"), "other.toml: no such file"),
+        (("--config", "other.toml"), "other.toml: there is no such file"),
         (("--flip-rate", "nan"), "is not a finite number"),
         (("--flip-rate", "1.1"), "--flip-rate"),
         (("--format", "xml"), "--format"),

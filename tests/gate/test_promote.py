@@ -20,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from policy_support import resealed
+from policy_support import resealed, updating
 from promote_support import (
     REPOSITORY,
     Stage,
@@ -265,15 +265,14 @@ def test_a_measure_beyond_what_was_asked_for_is_not_there() -> None:
 
 @pytest.mark.parametrize(("gained", "noted"), [(4, True), (6, False)])
 def test_round2_n1_a_gain_that_chance_explains_is_noted(gained: int, noted: bool) -> None:
-    """N1: of 10 queries 4 gained: the bootstrap's interval lies above 0, and p = 2 / 2^4 / 2 = 0.0625 is asked as well;
-    with 6, p = 0.016."""
+    """N1: of 10 queries 4 gained and none lost: by mid-p, 2 * (1 / 2^4) / 2 = 0.0625; with 6, 1 / 2^6 = 0.016."""
     queries = [f"q{number}" for number in range(10)]
     old = side({name: 1 if number >= gained else None for number, name in enumerate(queries)})
     new = side(dict.fromkeys(queries, 1))
     found = judged(rule({"metric": "hit@1", "is": "higher"}), (new, old), (new, old))
-    run = found.conditions[1].runs[0]
-    assert found.verdict == "proven" and run.low is not None and run.low > 0
-    assert bool(found.notes) is noted
+    assert found.verdict == "proven"
+    assert [run.p for run in found.conditions[1].runs] == [pytest.approx(0.5**gained)] * 2
+    assert found.notes == (("hit@1: higher, and chance can explain it in run 1, run 2",) if noted else ())
 
 
 # What is evidence
@@ -307,9 +306,7 @@ def test_a_corpus_that_moves_may_differ_between_runs(stage: Stage) -> None:
     """K5: as in floors; a pinned one may not."""
     old, new = stage.space.lines("tuned")
     for moves, codes in ((True, []), (False, ["evidence-task-differs"])):
-        old, new = (
-            resealed(line, lambda table, m=moves: table["set"].update(moves=m)) for line in (old, new)
-        )
+        old, new = (resealed(line, updating("set", moves=moves)) for line in (old, new))
         other = resealed(old, lambda table: table["task"].update(corpus="0" * 64))
         assert [reason.code for reason in unsound("tuned", [other, new])] == codes
 
@@ -357,21 +354,19 @@ def test_evidence_is_checked_in_or_of_a_ci_run(stage: Stage) -> None:
 
 def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage: Stage) -> None:
     """R5, A5: two CI runs that can be reviewed stand for evidence that is checked in; one commit moves all of it."""
-    for name in ("floors.toml", "evidence"):
-        path = stage.policy / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    stage.space.commit("nothing is floored")
+    stage.space.floors.unlink()
     places = []
     for number in (1, 2):
         for arm in ("plain", "tuned"):
             path = stage.root / f"ci{number}" / "reports" / f"{arm}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(stage.space.runs(arm)[number - 1], path)
-            stage.space.forge(
-                path, lambda r, n=number: r["environment"].update({"ci_run": f"88{n}", "class": "ci"})
-            )
+            stage.space.forge(path, updating("environment", **{"ci_run": f"88{number}", "class": "ci"}))
         places += ["--from", f"ci{number}"]
     shutil.rmtree(stage.root / ".eval")  # nobody measured here
+    assert stage.codes("tuned", *places, "--write") == ["floors-deleted"] * 2
+    shutil.rmtree(stage.policy / "evidence")
+    stage.space.commit("nothing is floored")
     assert stage.codes("tuned", *places[:2], "--write") == ["one-run"] * 2
     done = stage.promote("tuned", *places, "--write")
     assert done.code == 0, done.out + done.err
@@ -393,6 +388,12 @@ def test_what_ci_uploaded_moves_evidence_floors_budget_and_default_as_one(stage:
         assert [line.ci_run for line in lines] == ["881", "882"]
         assert [line.line for line in lines] == [run.line for run in runs]
     assert stage.mixed() == []
+
+
+def test_a_policy_outside_of_the_repository_is_not_checked_in(stage: Stage, tmp_path: Path) -> None:
+    """R5: wherever it lies, HEAD does not have it."""
+    shutil.copytree(stage.policy, tmp_path / "elsewhere")
+    assert stage.codes("tuned", "--policy", tmp_path / "elsewhere") == ["evidence-uncommitted"] * 4
 
 
 @pytest.mark.parametrize("merged", [True, False])
@@ -519,7 +520,7 @@ def test_a_comparison_that_was_edited_does_not_load(
 
 def _failed(side: Any) -> Any:
     row = side.results[0]
-    lost = Unanswered.model_construct(id=row.id, outcome="errored")
+    lost = Unanswered(id=row.id, query=row.query, outcome="errored", message="no")
     return side.model_copy(update={"results": side.results[1:], "errors": (lost,)})
 
 
@@ -571,6 +572,15 @@ def test_an_arm_with_options_is_not_what_a_comparison_compared(
     """R5: backends are compared as they are; the arm by that name answers otherwise."""
     runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
     assert stage.codes("plain", *runs, over="random") == ["evidence-system-differs"] * 2
+
+
+def test_an_arm_without_floors_is_not_promoted_by_comparisons(
+    stage: Stage, compared: Callable[..., tuple[str, ...]]
+) -> None:
+    """A5: a default has floors."""
+    runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
+    stage.space.policy({"plain": stage.space.lines("plain")})
+    assert stage.codes("tuned", *runs, over="random") == ["floors-missing"]
 
 
 def test_an_arm_is_promoted_on_comparisons_and_stands_on_its_floors(
@@ -864,14 +874,14 @@ GOOD_RULE = '[[rule]]\nover = "x"\nconditions = [{ metric = "mrr", is = "higher"
         (
             'mrr", is = "higher"',
             'recall@10", is = "not-higher"',
-            "promotion.toml:4  conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
+            "promotion.toml:4: conditions: 'recall@10' is a measure of quality, and 'not-higher' asks for one that "
             'is worse; write { metric = "recall@10", is = "at-least-equal" }',
         ),
         ("[{", '[{ metric = "any_relevant_at_k", is = "not-higher" }, {', "is a measure of quality"),
         (
             "[{",
             '[{ metric = "missing_ground_truth", is = "higher" }, {',
-            "promotion.toml:4  conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
+            "promotion.toml:4: conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
             'asks for more; write { metric = "missing_ground_truth", is = "not-higher" }',
         ),
         (GOOD_RULE, GOOD_RULE + GOOD_RULE, "over = 'x' stands in two rules; join them"),
@@ -910,7 +920,11 @@ def test_no_rule_is_no_permission(stage: Stage) -> None:
 
 def restore(*names: str) -> Callable[[Stage], None]:
     """Put files back as they were before the promotion."""
-    return lambda stage: stage.space.git("checkout", "-q", "HEAD~1", "--", *names) and None
+
+    def change(stage: Stage) -> None:
+        stage.space.git("checkout", "-q", "HEAD~1", "--", *names)
+
+    return change
 
 
 def back(stage: Stage) -> None:
@@ -929,9 +943,7 @@ def older(stage: Stage) -> None:
     """The floors stand on runs from before those that the record cites, which are still there."""
     lines = stage.space.lines("tuned")
     before = [
-        resealed(
-            line, lambda table, n=n: table.update(run_id=f"old{n}", started=f"2001-01-01T00:00:0{n}.000Z")
-        )
+        resealed(line, updating(run_id=f"old{n}", started=f"2001-01-01T00:00:0{n}.000Z"))
         for n, line in enumerate(lines)
     ]
     stage.space.policy({"tuned": before, "plain": stage.space.lines("plain")})
@@ -1011,9 +1023,7 @@ def test_a_bar_that_is_raised_after_a_promotion_is_not_mixed(promoted: Stage) ->
     """A5: later runs carry later floors; the record says how the default came to be, and what it cites is not swept."""
     lines = promoted.space.lines("tuned")
     later = [
-        resealed(
-            line, lambda table, n=n: table.update(run_id=f"new{n}", started=f"2999-01-01T00:00:0{n}.000Z")
-        )
+        resealed(line, updating(run_id=f"new{n}", started=f"2999-01-01T00:00:0{n}.000Z"))
         for n, line in enumerate(lines)
     ]
     policy = read_policy(promoted.policy)
@@ -1087,8 +1097,10 @@ def held_to_the_rules(space: Space, truth: Ranked, tables: dict[str, Ranked]) ->
     }
     for name, rows in lines.items():
         (root / "set" / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows = "".join(f"{query}\t{name}\t1\n" for query, ids in truth.items() for name in dict.fromkeys(ids))
-    (root / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    judgements = "".join(
+        f"{query}\t{name}\t1\n" for query, ids in truth.items() for name in dict.fromkeys(ids)
+    )
+    (root / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judgements)
     (root / "adapter.py").write_text(ADAPTER)
     text = ""
     for name, ranked in tables.items():

@@ -108,7 +108,7 @@ def test_a_file_takes_no_colour(space: Space) -> None:
         capture_output=True,
     )
     text = (space.root / "out.txt").read_text()
-    assert text.startswith("PASS  1 arm\n")
+    assert text.startswith("PASS  1 arm, class local\n")
     assert "\x1b" not in text
 
 

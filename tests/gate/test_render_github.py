@@ -68,7 +68,7 @@ def test_a_lost_query_is_shown_at_its_judgement(space: Space) -> None:
     assert space.measure(space.losing(4)).code == 0
     done = space.gate("check", "--format", "github")
     found, decision = read(done.out.rstrip("\n"))
-    assert (done.code, done.err, decision) == (1, "", "FAIL  1 of 1 arm: notes")
+    assert (done.code, done.err, decision) == (1, "", "FAIL  1 of 1 arm, class local: notes")
     lost_ = [a for a in found if a.title.endswith("lost")]
     assert [a.title for a in lost_] == [f"eval-gate: query q0{n} lost" for n in (1, 2, 3, 4)]
     for number, annotation in enumerate(lost_, 1):

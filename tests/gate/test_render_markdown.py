@@ -104,7 +104,7 @@ def test_a_long_verdict_is_cut_and_says_what_was_left_out() -> None:
     last = out.split("\n\n")[-1]
     found = re.fullmatch(
         r"Left out for length: ([\d,]+) arms that do not pass, ([\d,]+) arms of the table, ([\d,]+) lost queries, "
-        r"1 notes\. "
+        r"2 notes\. "
         r"All of it: `eval-gate check --format json`",
         last,
     )

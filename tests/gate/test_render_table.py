@@ -50,7 +50,8 @@ def width(line: str) -> int:
 )
 def test_the_answer_comes_first(arms: list[ArmVerdict], head: str) -> None:
     assert shown(verdict(*arms)).splitlines()[0] == head
-    assert shown(verdict(*arms, commit="3f2c91a" + "0" * 33)).splitlines()[0] == f"{head} at 3f2c91a"
+    where: dict[str, Any] = {"commit": "3f2c91a" + "0" * 33, "clean": True, "class_": "ci"}
+    assert shown(verdict(*arms, **where)).splitlines()[0] == f"{head} at 3f2c91a, clean, class ci"
 
 
 def test_an_arm_that_passes_shows_one_number_a_measure_and_what_it_means_in_queries() -> None:
@@ -59,7 +60,7 @@ def test_an_arm_that_passes_shows_one_number_a_measure_and_what_it_means_in_quer
     out = shown(verdict(passing(graded=several, p95_ms=2.04, budget_p95_ms=300.0)))
     assert out.splitlines()[2:4] == [
         " arm    n  recall@10            hit@1         ndcg@10        p95 ms",
-        " good  27  0.940 ≥ 0.930  none  2 ≤ 3 misses  0.940 ≥ 0.930  2.04 ≤ 300",
+        " good  27  0.940 ≥ 0.930  none  2 ≤ 3 misses  0.940 ≥ 0.930  2.0 ≤ 300",
     ]
     assert "Each bar is a floor, but for 2 points below the baseline (recall@10) of good." in out
     assert "Each bar is a floor." in shown(verdict(passing()))
@@ -92,7 +93,7 @@ def test_a_failing_arm_shows_every_measure_with_its_rule_and_what_was_lost() -> 
         "   recall@10  0.9000 < 0.9300  2 points below the baseline  none  reason: baseline-drop",
         "   hit@1      2 ≤ 3 misses     its floor                          passes",
     ]
-    assert "   recall@10: 7 queries lost, 1 gained" in lines
+    assert "   recall@10: 7 queries lost, 1 gained, none may be lost" in lines
     assert "   lost  q01  where is thing 1  d01  rank 1 → –" in lines
     assert "   … 2 more:  eval-core explain .eval/reports/bad.json --lost" in lines
     assert lines[-1].endswith('eval-gate floor bad --from A.zip B.zip --reason floors="…" --write')
@@ -106,12 +107,46 @@ def test_bars_of_categories_stand_below_the_table() -> None:
     assert " good by category: hit@1 of plain 2 ≤ 3 misses, hit@1 of graph 2 ≤ 3 misses" in lines
 
 
+def test_a_breach_shows_as_many_decimals_as_tell_it() -> None:
+    assert "0.92999 < 0.93000" in shown(verdict(failing(graded=(mean(False, value=0.92999),))))
+
+
 def test_round2_s8_what_is_the_same_for_several_arms_is_said_once() -> None:
-    """S8: one set that changed is one finding with the arms that it concerns."""
+    """S8: one set that changed is one finding with the arms that it concerns, whatever else is wrong with them."""
     names = [f"memory-{number}" for number in range(4)]
-    out = shown(verdict(*map(refused, names), refused("other", set="code")))
-    assert out.count("the set of queries changed") == 1
-    assert " things, code · memory-0, memory-1, memory-2, memory-3, other  REFUSED  cannot be graded" in out
+    other = refused("other", set="code")
+    more = reason("refused", "rows-errored", "1 row errored")
+    arms = (*map(refused, names), other.model_copy(update={"reasons": (*other.reasons, more)}))
+    lines = shown(verdict(*arms)).splitlines()
+    assert lines[2:7] == [
+        " things, code · memory-0, memory-1, memory-2, memory-3, other  REFUSED  cannot be graded",
+        "   the set of queries changed: 26 now, 27 in the baseline    reason: query-set-differs",
+        "",
+        " code · other  REFUSED  cannot be graded",
+        "   1 row errored    reason: rows-errored",
+    ]
+
+
+def test_a_finding_of_several_arms_keeps_what_they_share_and_says_that_the_mend_is_that_of_one() -> None:
+    def gone(name: str) -> ArmVerdict:
+        file, mend = f"{name}.json", f"Measure it:  eval-core measure {name}"
+        return refused(
+            name, reasons=(reason("refused", "report-missing", "there is none", file=file, mend=mend),)
+        )
+
+    out = shown(verdict(gone("a"), gone("b")))
+    assert "   there is none    reason: report-missing\n   Measure it:  eval-core measure a\n" in out
+    assert "   The same for each of these arms, under its own name.\n" in out
+    alone = shown(verdict(gone("a")))
+    assert ("a.json: there is none" in alone, "The same for" in alone) == (True, False)
+
+
+def test_two_runs_with_one_fault_are_two_findings_of_their_arm() -> None:
+    runs = tuple(
+        reason("refused", "evidence-dirty", "the tree was dirty", subject=f"run {n}") for n in (1, 2)
+    )
+    out = shown(verdict(refused(reasons=runs)))
+    assert ("run 1: the tree" in out, "run 2: the tree" in out) == (True, True)
 
 
 def test_each_reason_has_its_code_its_mend_once_and_the_page_that_explains_it() -> None:
@@ -156,7 +191,8 @@ def test_what_the_verdict_does_not_rest_on_is_a_line_each() -> None:
     lines = shown(verdict(passing(runs_agree=False), notes=notes, not_gated=("new",))).splitlines()
     assert "Verdict of your working tree: it was measured on a tree with uncommitted changes." in lines
     assert "Held against no branch." in lines
-    assert "Evidence runs differ in their rankings: good." in lines
+    still = "No query was lost or gained against the baselines."
+    assert f"{still} Evidence runs differ in their rankings: good." in lines
     assert "Not gated, without floors: new." in lines
 
 

@@ -220,7 +220,7 @@ def test_a_misspelt_metric_of_the_report_is_told(plain: Space) -> None:
         pytest.param("n = 27", f"n = 0x{'f' * 9000}", "should be a whole number", id="a huge n"),
         pytest.param("n = 27", f"n = {'9' * 5000}", "cannot be read", id="more digits than are read"),
         ("n = 27", "", "should be a whole number"),
-        ("n = 27", "n = 27\nnote = 1", "no such measure 'note'"),
+        ("n = 27", "n = 27\nnote = 1", "there is no measure 'note'"),
         ("[unfiltered]", "name = 1\n[unfiltered]", "expected a table [name]"),
         ("mrr = 0.90", "mrr = 0.90\naliases = 1", "should be a table of name = measure"),
         ("mrr = 0.90", 'mrr = 0.90\naliases = { "recall@1" = 5 }', "should be the name of a measure"),

@@ -62,3 +62,26 @@ def test_no_source_names_a_machine_or_a_registry() -> None:
 )
 def test_a_machine_or_registry_is_recognised(line: str, is_strange: bool) -> None:
     assert bool(strange(line)) is is_strange
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a page outside of code and tables, with their numbers."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("|"):
+            yield number, line
+
+
+def test_lines_of_markdown_are_at_most_120_characters() -> None:
+    """So that a diff shows the sentence that changed. Code and tables are as wide as they are."""
+    pages = [path for path in written() if path.suffix == ".md"]
+    assert len(pages) > 15, "the pages were not found"
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in pages
+        for number, line in prose(path.read_text(encoding="utf-8"))
+        if len(line) > 120 and " " in line[:120].strip()
+    ]
+    assert not long

@@ -131,9 +131,8 @@ class BM25:
         seen: set[str] = set()
         for document in corpus:
             if document.id in seen:
-                raise CouldNot(
-                    f"bm25: document id {document.id!r} comes twice in the corpus", reason="id-repeated"
-                )
+                what = f"the corpus has the document id {document.id!r} twice"
+                raise CouldNot("id-repeated", what, subject="bm25")
             seen.add(document.id)
             place = len(self._documents)
             self._documents.append(Document(document.id, "", "", document.metadata))

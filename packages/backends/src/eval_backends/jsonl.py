@@ -104,11 +104,9 @@ class JsonLines:
         )
         for name in sorted(self._capabilities - CAPABILITIES):
             known = ", ".join(sorted(CAPABILITIES))
-            raise Misuse(
-                f"jsonl: option capabilities: no such capability {name!r}{did_you_mean(name, CAPABILITIES)}"
-                f"  (known: {known})",
-                reason="capability-unknown",
-            )
+            near = f"{did_you_mean(name, CAPABILITIES)}  (known: {known})"
+            what = f"there is no capability {name!r}{near}"
+            raise Misuse("capability-unknown", what, subject="backend 'jsonl'", key="capabilities")
         self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
         self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
         self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
@@ -136,7 +134,7 @@ class JsonLines:
         with self._lock:
             self.close()
             if os.name != "posix":
-                raise CouldNot("jsonl: needs a POSIX system (pipes that can be polled)", reason="platform")
+                raise CouldNot("platform", "needs a POSIX system (pipes that can be polled)", subject="jsonl")
             values = {"corpus": os.path.abspath(corpus.path), "python": sys.executable}
             self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
             self._kind = corpus.kind
@@ -153,9 +151,9 @@ class JsonLines:
             process = LineProcess(self._arguments, self._max_line)
         except OSError as error:
             raise CouldNot(
+                "backend-start-failed",
                 f"cannot start the command: {error.strerror or error}: {shown}",
-                reason="backend-start-failed",
-                remedy=_advice(self._arguments[0]),
+                mend=_advice(self._arguments[0]),
             ) from error
         try:
             line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
@@ -165,9 +163,8 @@ class JsonLines:
                 raise Broken(f"{fault}{HINT}") from None
         except Broken as fault:
             process.stop()
-            raise CouldNot(
-                f"the command {fault}: {shown}{_quoted(process.tail(), 20)}", reason="backend-start-failed"
-            ) from None
+            what = f"the command {fault}: {shown}{_quoted(process.tail(), 20)}"
+            raise CouldNot("backend-start-failed", what) from None
         except BaseException:
             process.stop()
             raise
@@ -269,7 +266,7 @@ def read_line(raw: bytes) -> dict[str, Any]:
             f"wrote a line that is not JSON: {_shown(raw)}" if raw.strip() else "wrote an empty line"
         ) from None
     if not isinstance(value, dict):
-        raise NoReply(f"wrote a line that is no JSON object: {_shown(raw)}")
+        raise NoReply(f"wrote a line that is not a JSON object: {_shown(raw)}")
     if "ids" not in value and not value.get("error"):
         raise NoReply(f"wrote a line without 'ids' or 'error': {_shown(raw)}")
     return value
@@ -288,15 +285,15 @@ def parse_reply(message: Mapping[str, Any], raw: bytes = b"") -> Reply:
         raise BackendError(f"error reply: {text[:500].encode('utf-8', 'replace').decode('utf-8')}")
     ids, scores = message["ids"], message.get("scores")
     if not isinstance(ids, list) or not set(map(type, ids)) <= {str}:
-        raise BackendError(f"the reply's ids are no list of texts: {_shown(raw)}")
+        raise BackendError(f"the reply's ids are not a list of texts: {_shown(raw)}")
     if b"\\u" in raw and any("\ud800" <= character <= "\udfff" for name in ids for character in name):
         raise BackendError(
-            f"the reply's ids hold a lone surrogate escape, which is no character: {_shown(raw)}"
+            f"the reply's ids hold a lone surrogate escape, which is not a character: {_shown(raw)}"
         )
     if scores is None:
         return Reply(ids)
     if not isinstance(scores, list) or not set(map(type, scores)) <= {int, float}:
-        raise BackendError(f"the reply's scores are no list of numbers: {_shown(raw)}")
+        raise BackendError(f"the reply's scores are not a list of numbers: {_shown(raw)}")
     if len(scores) != len(ids):
         raise BackendError(f"the reply has {len(scores)} scores for {len(ids)} ids: {_shown(raw)}")
     try:

@@ -10,9 +10,7 @@ from eval_core.errors import Misuse, did_you_mean
 
 def refuse(backend: str, option: str, value: object, mend: str) -> NoReturn:
     """Raise the Misuse of a wrong option value; `mend` says what to write instead."""
-    shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:79] + "…"
-    raise Misuse(f"{backend}: option {option} = {shown}: {mend}", reason="option-invalid")
+    raise Misuse("option-invalid", mend, subject=f"backend {backend!r}", key=option, value=value)
 
 
 def number(backend: str, option: str, value: object, low: float, high: float) -> float:
@@ -74,5 +72,5 @@ def texts(backend: str, option: str, value: object, mend: str) -> tuple[str, ...
         refuse(backend, option, value, mend)
     for item in value:
         if not isinstance(item, str):
-            refuse(backend, option, value, f"{item!r} is no text; {mend}")
+            refuse(backend, option, value, f"{item!r} is not a text; {mend}")
     return tuple(value)

@@ -61,7 +61,7 @@ def serve(name: str, corpus: Path, kind: str, written: tuple[str, ...]) -> int:
     Exits 0 at the end of the input, 2 for wrong usage or a malformed corpus, 3 if the corpus cannot be indexed.
     """
     from eval_core.backend import make
-    from eval_core.sets.corpus import CorpusFile
+    from eval_core.sets import CorpusFile
 
     options = parse_options(written)
     with _own_pipes() as (requests, replies):
@@ -104,9 +104,8 @@ def _index(backend: Backend, name: str, corpus: Any) -> None:
     try:
         backend.index(corpus)
     except BackendError as error:
-        raise CouldNot(
-            f"backend {name!r} cannot index {corpus.path}: {error}", reason="index-failed"
-        ) from error
+        what = f"cannot index {corpus.path}: {error}"
+        raise CouldNot("backend-failed", what, subject=f"backend {name!r}") from error
 
 
 def parse_options(written: tuple[str, ...]) -> dict[str, Any]:
@@ -120,9 +119,11 @@ def parse_options(written: tuple[str, ...]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise Misuse(f"--option {text!r}: write it as KEY=VALUE, such as k1=1.2", reason="option-invalid")
+            raise Misuse(
+                "option-invalid", "write it as KEY=VALUE, such as k1=1.2", key="--option", value=text
+            )
         if key in options:
-            raise Misuse(f"--option {text!r}: {key} is given twice", reason="option-invalid")
+            raise Misuse("option-invalid", f"{key} was given twice", key="--option", value=text)
         options[key] = _value(text, value.strip())
     return options
 
@@ -132,7 +133,8 @@ def _value(text: str, value: str) -> Any:
         table = tomllib.loads(f"value = {value}")
     except tomllib.TOMLDecodeError as error:
         if value[:1] in ("[", "{", '"', "'"):
-            raise Misuse(f"--option {text!r}: not a TOML value: {error}", reason="option-invalid") from error
+            what = f"is not a TOML value: {error}"
+            raise Misuse("option-invalid", what, key="--option", value=text) from error
         return value
     # A date is a text to every backend, and more than one key means that the text had a line break in it.
     return table["value"] if len(table) == 1 and _is_json(table["value"]) else value
@@ -209,7 +211,7 @@ def _read(line: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BackendError(f"malformed request: not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise BackendError(f"malformed request: {_shown(value)} is no JSON object")
+        raise BackendError(f"malformed request: {_shown(value)} is not a JSON object")
     return value
 
 

@@ -152,20 +152,22 @@ def load(name: str) -> Any:
     if not points:
         known = names()
         raise Misuse(
-            f"no such backend {name!r}{did_you_mean(name, known)}  (installed: {', '.join(known) or 'none'})",
-            reason="backend-unknown",
+            "backend-unknown",
+            f"there is no backend {name!r}{did_you_mean(name, known)}  (installed: {', '.join(known) or 'none'})",
         )
     origins = {point.value for point in points}
     if len(origins) > 1:
         raise Misuse(
-            f"backend {name!r} is claimed by {', '.join(sorted(origins))}; uninstall one of them",
-            reason="backend-ambiguous",
+            "backend-ambiguous",
+            f"several packages claim the name: {', '.join(sorted(origins))}",
+            subject=f"backend {name!r}",
+            mend="Uninstall all of them but one.",
         )
     try:
         return points[0].load()
     except ImportError as error:
         raise CouldNot(
-            f"backend {name!r} is installed but does not import: {error}", reason="backend-broken"
+            "backend-broken", f"is installed but cannot be imported: {error}", subject=f"backend {name!r}"
         ) from error
 
 
@@ -184,13 +186,15 @@ def make(name: str, options: Mapping[str, Any]) -> Backend:
     for option in options:
         if option not in parameters and not takes_any:
             raise Misuse(
-                f"backend {name!r} has no option {option!r}{did_you_mean(option, parameters)}  "
+                "option-unknown",
+                f"there is no such option{did_you_mean(option, parameters)}  "
                 f"(options: {', '.join(parameters) or 'none'})",
-                reason="option-unknown",
+                subject=f"backend {name!r}",
+                key=option,
             )
     for option, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and option not in options and not takes_any:
-            raise Misuse(f"backend {name!r} needs the option {option!r}", reason="option-missing")
+            raise Misuse("option-missing", "the option is required", subject=f"backend {name!r}", key=option)
     try:
         backend: Backend = factory(**options)
         unknown = frozenset(backend.capabilities) - CAPABILITIES
@@ -199,11 +203,12 @@ def make(name: str, options: Mapping[str, Any]) -> Backend:
     except Exception as error:
         # Other people's code: what it raises is its fault, told as such, and not one of this program.
         raise CouldNot(
-            f"backend {name!r} cannot be made: {type(error).__name__}: {error}", reason="backend-broken"
+            "backend-broken", f"cannot be made: {type(error).__name__}: {error}", subject=f"backend {name!r}"
         ) from error
     if unknown:
         raise Misuse(
-            f"backend {name!r} declares unknown capabilities {sorted(unknown)}; known: {sorted(CAPABILITIES)}",
-            reason="capability-unknown",
+            "capability-unknown",
+            f"declares unknown capabilities {sorted(unknown)}  (known: {', '.join(sorted(CAPABILITIES))})",
+            subject=f"backend {name!r}",
         )
     return backend

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from eval_core.errors import Fault, Faults, Misuse, did_you_mean
+from eval_core.errors import UNSET, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
-from eval_core.models import NAME, Closed, at_line, read_toml
+from eval_core.models import NAME, Closed, line_in, read_toml
 from eval_core.sets.definition import check_cutoffs
 
 #: Where measuring writes and every reader looks, below the workspace.
@@ -105,12 +105,26 @@ class Workspace:
         """Where the arm's dataset lies."""
         return self.root / arm.dataset
 
-    def where(self, arm: str, *keys: str) -> str:
-        """`file:line` of an arm, or of a key of it, in `eval.toml`; the file alone where it is not there to be read."""
+    def line(self, arm: str, *keys: str) -> int | None:
+        """The line of an arm, or of a key of it, in `eval.toml`; None where the file is not there to be read."""
         try:
-            return at_line(self.path, read_text(self.path, "configuration"), ["arms", arm, *keys])
+            return line_in(read_text(self.path, "configuration"), ["arms", arm, *keys])
         except Misuse:
-            return str(self.path)
+            return None
+
+    def fault(
+        self,
+        arm: str,
+        key: str,
+        what: str,
+        *,
+        value: Any = UNSET,
+        code: str = "input-invalid",
+        at: str | None = None,
+    ) -> Fault:
+        """A fault of an arm's key, at its line; `at` is a key inside of it that the line is of."""
+        line = self.line(arm, key) if at is None else self.line(arm, key, at)
+        return Fault(what, code=code, file=self.path, line=line, key=f'arms."{arm}".{key}', value=value)
 
     def chosen(self, names: tuple[str, ...], lane: str | None = "pull-request") -> dict[str, Arm]:
         """The arms called by name, else all of the lane (`None`: every lane), in the file's order.
@@ -121,8 +135,9 @@ class Workspace:
         for name in names:
             if name not in self.arms:
                 raise Misuse(
-                    f"{self.path}: no arm {name!r}{did_you_mean(name, self.arms)}  (arms: {', '.join(self.arms)})",
-                    reason="arm-unknown",
+                    "arm-unknown",
+                    f"there is no arm {name!r}{did_you_mean(name, self.arms)}  (arms: {', '.join(self.arms)})",
+                    file=self.path,
                 )
         if names:
             return {name: arm for name, arm in self.arms.items() if name in names}
@@ -138,15 +153,22 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
     """
     if not os.path.exists(path):
         raise Misuse(
-            f"{path}: no such file; run in the folder that holds eval.toml, or say --config FILE",
-            reason="config-missing",
+            "config-missing",
+            "there is no such file",
+            file=path,
+            mend="Run in the folder that holds eval.toml, or say --config FILE.",
         )
     content = read_toml(path, EvalFile, "configuration")
     workspace = Workspace(path.parent, path, dict(content.arms), dict(content.default))
     strange = [name for name in content.arms if not re.fullmatch(NAME.strip("^$"), name)]
     if strange:
         raise Faults(
-            Fault(workspace.where(name), f"arms.{name!r}: a name is lower-case letters, digits, . _ -")
+            Fault(
+                "a name consists of lower-case letters, digits, and . _ -",
+                file=path,
+                line=workspace.line(name),
+                key=f"arms.{name!r}",
+            )
             for name in strange
         )
     if wrong := list(_default_faults(workspace)):
@@ -164,15 +186,18 @@ def _default_faults(workspace: Workspace) -> Iterator[Fault]:
     text = read_text(workspace.path, "configuration") if workspace.default else ""
     seen: dict[PurePosixPath, str] = {}
     for dataset, name in workspace.default.items():
-        where = at_line(workspace.path, text, ["default", dataset])
+        line = line_in(text, ["default", dataset])
         first = seen.setdefault(PurePosixPath(dataset), dataset)
         of_it = [arm for arm, table in workspace.arms.items() if same_folder(table.dataset, dataset)]
         listed = f"  (arms of it: {', '.join(of_it) or 'none'})"
         if first != dataset:
-            yield Fault(where, f"default.{dataset!r} and default.{first!r} are one folder; keep one of them")
+            what = f"is the same folder as default.{first!r}; keep one of them"
+            yield Fault(what, file=workspace.path, line=line, key=f"default.{dataset!r}")
         elif name not in workspace.arms:
             hint = did_you_mean(name, workspace.arms)
-            yield Fault(where, f"default.{dataset!r} = {name!r}: no such arm{hint}{listed}")
+            what = f"there is no such arm{hint}{listed}"
+            yield Fault(what, file=workspace.path, line=line, key=f"default.{dataset!r}", value=name)
         elif name not in of_it:
             other = workspace.arms[name].dataset
-            yield Fault(where, f"default.{dataset!r} = {name!r}: is an arm of {other!r}, not of it{listed}")
+            what = f"is an arm of {other!r}, not of it{listed}"
+            yield Fault(what, file=workspace.path, line=line, key=f"default.{dataset!r}", value=name)

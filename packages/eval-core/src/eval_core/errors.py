@@ -16,11 +16,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+
+class _Unset:
+    """Its one value survives copies and other processes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __reduce__(self) -> str:
+        return "UNSET"
+
 
 #: The value of an error that is not about a value.
-UNSET: Final[Any] = type("Unset", (), {"__repr__": lambda self: "UNSET", "__slots__": ()})()
+UNSET: Final[Any] = _Unset()
 
 Where = str | os.PathLike[str]
 
@@ -64,6 +77,8 @@ def sentence(details: Details) -> str:
     if details.key is not None:
         named = details.key if details.category is None else f"{details.key} of {details.category}"
         lead.append(named if details.value is UNSET else f"{named} = {_shown(details.value)}")
+    elif details.value is not UNSET:
+        lead.append(_shown(details.value))
     return ": ".join([*lead, details.what])
 
 
@@ -80,10 +95,8 @@ class EvalError(Exception):
     def __init__(
         self,
         code: str,
-        what: str | None = None,
+        what: str,
         *,
-        reason: str | None = None,
-        remedy: str | None = None,
         file: Where | None = None,
         line: int | None = None,
         subject: str | None = None,
@@ -93,9 +106,7 @@ class EvalError(Exception):
         bar: float | None = None,
         mend: str | None = None,
     ) -> None:
-        if what is None:  # the form before reasons had fields
-            code, what, mend = reason or "failed", code, remedy
-        super().__init__(what)
+        super().__init__(code, what)
         self.details = Details(
             code=code,
             what=what,
@@ -121,16 +132,20 @@ class EvalError(Exception):
 
     @property
     def mend(self) -> str | None:
-        """What to do about it."""
-        return self.details.mend
+        """What to do about it: what was given, else what the register says of the code."""
+        if self.details.mend is not None:
+            return self.details.mend
+        from eval_core.reasons import REASONS
 
-    @property
-    def reason(self) -> str:
-        return self.details.code
+        entry = REASONS.get(self.code)
+        return entry.mend or None if entry else None
 
-    @property
-    def remedy(self) -> str | None:
-        return self.details.mend
+    def but(self, **fields: Any) -> Self:
+        """The same error with other fields: raise it in the place of one that a caller knows more about."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.details = replace(self.details, **fields)
+        return other
 
     def __str__(self) -> str:
         return self.message if self.mend is None else f"{self.message}\n  {self.mend}"
@@ -154,15 +169,48 @@ class CouldNot(EvalError):
     exit_code = 3
 
 
-class Fault(NamedTuple):
-    """One thing wrong with an input file: where (`file` or `file:line`) and what, with the mend."""
+class Fault(Details):
+    """One thing wrong with an input, of which there may be several: `Faults` raises them together."""
 
-    where: str
-    message: str
-    reason: str = "input-invalid"
+    __slots__ = ()
+
+    def __init__(
+        self,
+        what: str,
+        message: str | None = None,
+        reason: str | None = None,
+        *,
+        code: str = "input-invalid",
+        file: Where | None = None,
+        line: int | None = None,
+        subject: str | None = None,
+        key: str | None = None,
+        value: Any = UNSET,
+        category: str | None = None,
+        bar: float | None = None,
+        mend: str | None = None,
+    ) -> None:
+        if message is not None:  # the form before faults had fields: Fault("file:line", "message", "code")
+            what, file, code = message, what, reason or code
+        super().__init__(
+            code=code,
+            what=what,
+            file=None if file is None else os.fspath(file),
+            line=line,
+            subject=subject,
+            key=key,
+            value=value,
+            category=category,
+            bar=bar,
+            mend=mend,
+        )
 
     def __str__(self) -> str:
-        return f"{self.where}  {self.message}"
+        return sentence(self) if self.mend is None else f"{sentence(self)}\n  {self.mend}"
+
+    @property
+    def reason(self) -> str:  # the old form, too
+        return self.code
 
 
 class Faults(Misuse):
@@ -174,6 +222,20 @@ class Faults(Misuse):
         noun = "fault" if count == 1 else "faults"
         lines = [str(fault) for fault in self.faults]
         super().__init__("input-invalid", "\n".join([*lines, f"{count} {noun}; {consequence}."]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_faults_of, (self.faults, self.details))
+
+    @property
+    def mend(self) -> str | None:
+        """None: each fault has its own."""
+        return self.details.mend
+
+
+def _faults_of(faults: Sequence[Fault], details: Details) -> Faults:
+    found = Faults(faults)
+    found.details = details
+    return found
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

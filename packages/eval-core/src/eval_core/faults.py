@@ -1,4 +1,4 @@
-"""Validation errors in words: file, line, key, value and mend. Read only when there is one."""
+"""Validation errors as the fields of an error: key, value and what is wrong. Read only when there is one."""
 
 from __future__ import annotations
 
@@ -6,45 +6,59 @@ import re
 import types
 import typing
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from eval_core.errors import did_you_mean
+from eval_core.errors import UNSET, Details, did_you_mean, sentence
 
 
-def describe(detail: Any, model: type[BaseModel]) -> str:
-    """One validation error in words: key, value with `!r`, and the mend."""
-    dotted = dotted_name(keys_of(detail["loc"], model))
+class Described(NamedTuple):
+    """A validation error as fields of an error: where in the file, what stands there, and what is wrong with it."""
+
+    key: str | None
+    value: Any
+    what: str
+
+
+def describe(detail: Any, model: type[BaseModel]) -> Described:
+    """One validation error of pydantic as fields."""
+    key = dotted_name(keys_of(detail["loc"], model)) or None
     kind, given = detail["type"], detail["input"]
     if kind == "extra_forbidden":
         known = _known(detail["loc"][:-1], model)
         listed = f"  (known: {', '.join(known)})" if known else ""
-        return f"unknown key {dotted}{did_you_mean(str(detail['loc'][-1]), known)}{listed}"
+        return Described(key, UNSET, f"unknown key{did_you_mean(str(detail['loc'][-1]), known)}{listed}")
     if kind == "missing":
-        return f"{dotted} is missing"
+        return Described(key, UNSET, "it is missing")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tags = [tag for place in _at(detail["loc"], model) if _is_model(place) and (tag := _tag(place))]
         written = given.get("type") if isinstance(given, dict) else given
         if kind == "union_tag_not_found" or not isinstance(written, str):
-            return f"{dotted} has no type; give one of {', '.join(tags)}"
-        return f"{dotted}.type = {written!r}: no such type{did_you_mean(written, tags)}  (known: {', '.join(tags)})"
-    message = detail["msg"].removeprefix("Value error, ")
-    shown = repr(given)
-    shown = shown if len(shown) <= 60 else shown[:57] + "…"
+            return Described(key, UNSET, f"has no type; give one of {', '.join(tags)}")
+        near = f"{did_you_mean(written, tags)}  (known: {', '.join(tags)})"
+        return Described(f"{key}.type" if key else "type", written, f"there is no such type{near}")
     if kind == "value_error":
-        return f"{dotted + ': ' if dotted else ''}{message}"
+        return Described(key, UNSET, str(detail["ctx"]["error"]))
     if kind == "string_pattern_mismatch":
-        return f"{dotted} = {shown}: should match {message.split('pattern', 1)[-1].strip()}"
-    wanted = message.partition(" should ")[2]
-    return f"{dotted} = {shown}: {'should ' + wanted if wanted else message}"
+        return Described(key, given, f"should match '{detail['ctx']['pattern']}'")
+    # pydantic's own words: "Input should be a valid string".
+    _, should, wanted = detail["msg"].partition(" should ")
+    return Described(key, given, f"should {wanted}" if should else detail["msg"])
+
+
+def first(error: ValidationError, model: type[BaseModel]) -> Described:
+    """The first validation error as fields, for a file of which one fault is enough to refuse it."""
+    details = error.errors(include_url=False)
+    found = describe(details[0], model)
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    return found._replace(what=found.what + more)
 
 
 def first_fault(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first validation error in words, for a file of which one fault is enough to refuse it."""
-    details = error.errors(include_url=False, include_context=False)
-    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    return describe(details[0], model) + more
+    """The first validation error in words."""
+    found = first(error, model)
+    return sentence(Details(code="input-invalid", what=found.what, key=found.key, value=found.value))
 
 
 def dotted_name(keys: Iterable[str]) -> str:

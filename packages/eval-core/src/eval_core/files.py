@@ -63,9 +63,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
-        ) from error
+        raise unwritable(path, error) from error
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -78,7 +76,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         if isinstance(error, OSError) and error.errno in _FULL:
-            raise CouldNot(f"{path}: cannot be written: {error.strerror}", reason="cannot-write") from error
+            raise unwritable(path, error) from error
         raise
     _sync_folder(path.parent)
 
@@ -97,6 +95,16 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def unwritable(path: Path, error: OSError) -> CouldNot:
+    """The error of a file or folder that cannot be written."""
+    return CouldNot("cannot-write", f"cannot be written: {error.strerror or error}", file=path)
+
+
+def unreadable(path: Path, error: OSError) -> CouldNot:
+    """The error of a file that is there and cannot be read."""
+    return CouldNot("read-failed", f"cannot be read: {error.strerror or error}", file=path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -133,15 +141,12 @@ def read_text(path: Path, what: str) -> str:
         refuse_special(path)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise Misuse(f"{path}: no such {what}", reason="file-missing") from error
+        raise Misuse("file-missing", f"there is no such {what}", file=path) from error
     except UnicodeDecodeError as error:
-        raise Misuse(
-            f"{path}: the {what} is not UTF-8 text (byte {error.start})", reason="file-malformed"
-        ) from error
+        what = f"the {what} is not UTF-8 text (byte {error.start})"
+        raise Misuse("file-malformed", what, file=path) from error
     except OSError as error:
-        raise Misuse(
-            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-        ) from error
+        raise Misuse("file-unreadable", f"cannot be read: {error.strerror or error}", file=path) from error
     if text.startswith("\ufeff"):
-        raise Misuse(f"{path}: the {what} {BOM_FAULT}", reason="file-malformed")
+        raise Misuse("file-malformed", f"the {what} {BOM_FAULT}", file=path)
     return text

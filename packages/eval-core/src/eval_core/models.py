@@ -47,19 +47,25 @@ def parse_toml(text: str, model: type[Model], path: Path, what: str) -> Model:
         return _parsed(text, model, path, what)
     except (ValueError, OverflowError, RecursionError) as error:
         # Numbers of thousands of digits, and tables in tables in tables: TOML by its grammar, and of no use here.
-        raise Misuse(f"{path}: the {what} cannot be read: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the {what} cannot be read: {error}", file=path) from error
 
 
 def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the {what} is not TOML: {error}", file=path) from error
     if endless := list(_endless(table)):
         from eval_core.faults import dotted_name
 
         raise Faults(
-            Fault(at_line(path, text, keys), f"{dotted_name(keys)} = {number!r}: should be a finite number")
+            Fault(
+                "should be a finite number",
+                file=path,
+                line=line_in(text, keys),
+                key=dotted_name(keys),
+                value=number,
+            )
             for keys, number in endless
         )
     try:
@@ -68,10 +74,12 @@ def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
     except ValidationError as error:
         from eval_core.faults import describe, keys_of
 
-        raise Faults(
-            Fault(at_line(path, text, keys_of(detail["loc"], model)), describe(detail, model))
-            for detail in error.errors(include_url=False, include_context=False)
-        ) from error
+        faults = []
+        for detail in error.errors(include_url=False):
+            key, value, wrong = describe(detail, model)
+            line = line_in(text, keys_of(detail["loc"], model))
+            faults.append(Fault(wrong, file=path, line=line, key=key, value=value))
+        raise Faults(faults) from error
 
 
 def _endless(value: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -86,9 +94,14 @@ def _endless(value: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
             yield from _endless(inner, (*keys, f"[{place}]"))
 
 
-def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
-    """`path:line` of a key in a TOML text, or of the nearest table around it; the path alone where nothing fits."""
+def line_in(text: str, keys: Sequence[str]) -> int | None:
+    """The line of a key in a TOML text, or of the nearest table around it; None where nothing fits."""
     from eval_core.faults import line_of
 
-    number = line_of(text, list(keys))
+    return line_of(text, list(keys))
+
+
+def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
+    """`path:line` of a key in a TOML text, for faults of the form before they had fields."""
+    number = line_in(text, keys)
     return f"{path}:{number}" if number else str(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, computed_field, model_validator
@@ -60,8 +61,12 @@ class Reason(Closed):
         """The reason that an error gives."""
         d = error.details
         value = None if d.value is UNSET else d.value
-        if not isinstance(value, str | int | float | bool | None):
-            value = str(value)
+        if (
+            not isinstance(value, str | int | float | bool | None)
+            or value in (math.inf, -math.inf)
+            or value != value
+        ):
+            value = str(value)  # JSON has no NaN and no infinity
         return cls(
             code=d.code,
             word=word,
@@ -185,6 +190,13 @@ class Verdict(Closed):
     exit_code: Literal[0, 1]
     commit: str | None = Field(
         default=None, description="What the reports were measured at, where it is one commit."
+    )
+    clean: bool | None = Field(
+        default=None,
+        description="Whether every report is of a clean tree; null where one was measured outside of git.",
+    )
+    class_: str | None = Field(
+        default=None, alias="class", description="Of what class the reports are, where it is one."
     )
     arms: tuple[ArmVerdict, ...]
     reasons: tuple[Reason, ...] = Field(default=(), description="Of the policy as a whole.")

@@ -86,7 +86,7 @@ def inspect_set(
         CouldNot: a source is absent, or a ranker's backend is not installed.
     """
     if not folder.is_dir():
-        raise Misuse(f"{folder}: no such dataset folder", reason="dataset-missing")
+        raise Misuse("dataset-missing", "there is no such dataset folder", file=folder)
     names = RANKERS if headroom else RANKERS[:1]
     arms = {
         name: Arm(dataset=str(folder.absolute()), backend=name, split=split, repetitions=1) for name in names
@@ -97,9 +97,7 @@ def inspect_set(
     except Faults as error:
         # There is no eval.toml here: what it would be blamed for is the folder's or the split's.
         own = [
-            Fault(str(folder), fault.message.partition(": ")[2])
-            if fault.where.startswith("eval.toml")
-            else fault
+            Fault(fault.what, code=fault.code, file=folder) if fault.file == str(workspace.path) else fault
             for fault in error.faults
         ]
         raise Faults(dict.fromkeys(own), consequence="nothing was inspected") from error

@@ -9,6 +9,8 @@ import click
 from eval_core import __version__
 from eval_core.cli.app import Verbs, run
 
+__all__ = ["cli", "main"]
+
 _EPILOG = """\b
 Examples:
   eval-core measure                     every arm of eval.toml, one table

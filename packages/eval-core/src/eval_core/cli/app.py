@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from eval_core.cli import output
-from eval_core.errors import EvalError
+from eval_core.errors import EvalError, Faults
 
 
 def run(command: click.Command, prog: str) -> NoReturn:
@@ -55,7 +55,7 @@ def _run(command: click.Command, prog: str) -> int:
         _say(f"{prog}: interrupted")
         return 3
     except EvalError as error:
-        _say(f"{prog}: {error}" if "\n" not in error.message else str(error))
+        _say(str(error) if isinstance(error, Faults) else f"{prog}: {error}")
         return error.exit_code
     except OSError as error:
         if error.filename is not None:
@@ -118,7 +118,7 @@ class Verbs(click.Group):
             from eval_core.errors import did_you_mean
 
             ctx.fail(
-                f"no such verb {args[0]!r}{did_you_mean(args[0], self.table)}  (verbs: {', '.join(self.table)})"
+                f"there is no verb {args[0]!r}{did_you_mean(args[0], self.table)}  (verbs: {', '.join(self.table)})"
             )
         return super().resolve_command(ctx, args)
 

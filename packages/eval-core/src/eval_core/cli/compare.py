@@ -192,9 +192,12 @@ def _print(found: Comparison, form: str, limit: int | None) -> None:
 def _refusal(error: Refused) -> Comparison:
     """A refusal as machines read it: also told on standard error, as every error is."""
     from eval_core.compare.models import Comparison, Refusal, TaskDiffers
+    from eval_core.errors import sentence
 
     changed = error.changed if isinstance(error, TaskDiffers) else ()
-    return Comparison(refused=Refusal(reason=error.reason, message=error.message, differences=changed))
+    return Comparison(
+        refused=Refusal(reason=error.code, message=sentence(error.details), differences=changed)
+    )
 
 
 def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
@@ -207,9 +210,8 @@ def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: 
     path = file_of(name, root, "runs", ".jsonl")
     line, header = first_line(path)
     if line == b"{" or header.get("schema") == "report-v1":
-        raise Misuse(
-            f"{path}: is a report, and --qrels goes with runs; leave it out", reason="report-with-qrels"
-        )
+        what = "is a report, and --qrels goes with runs; leave it out"
+        raise Misuse("report-with-qrels", what, file=path)
     scores = score_files(path, qrels, measures, ties)
     outcomes = _outcomes(path) if scores.left_out else {}
     return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)

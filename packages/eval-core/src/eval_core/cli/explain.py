@@ -114,12 +114,11 @@ def _find(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None
     if own.is_file():
         return own, given
     if given in arms:
-        raise Refused(f"{own}: no such report", reason="report-missing", remedy=f"eval-core measure {given}")
+        what = "there is no such report"
+        raise Refused("report-missing", what, file=own, mend=f"eval-core measure {given}")
     known = dict.fromkeys([*arms, *sorted(path.stem for path in folder.glob("*.json"))])
-    raise Misuse(
-        f"no report and no arm {given!r}{did_you_mean(given, known)}  (arms: {', '.join(known) or 'none'})",
-        reason="arm-unknown",
-    )
+    near = f"{did_you_mean(given, known)}  (arms: {', '.join(known) or 'none'})"
+    raise Misuse("arm-unknown", f"there is neither a report nor an arm {given!r}{near}")
 
 
 def _baseline(report: Report, against: str | None, root: Path) -> Entry:

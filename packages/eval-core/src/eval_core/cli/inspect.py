@@ -83,17 +83,11 @@ def _put(page: Path, table: str, check: bool) -> str:
     text = read_text(page, "page")
     marked = re.compile(re.escape(OPEN) + r".*?" + re.escape(CLOSE), re.DOTALL)
     if len(marked.findall(text)) != 1:
-        raise Misuse(
-            f"{page}: should hold the lines {OPEN} and {CLOSE} once, and the table goes between them",
-            reason="marks-missing",
-        )
+        what = f"should hold the lines {OPEN} and {CLOSE} once; the table goes between them"
+        raise Misuse("marks-missing", what, file=page)
     after = marked.sub(lambda _: f"{OPEN}\n{table}\n{CLOSE}", text)
     if check and after != text:
-        raise Refused(
-            f"{page}: its headroom table is not what is made now",
-            reason="page-stale",
-            remedy="Run without --check.",
-        )
+        raise Refused("page-stale", "its headroom table is out of date", file=page)
     if not check:
         write_text(page, after)
     return "is what is made now" if check else "is in place"

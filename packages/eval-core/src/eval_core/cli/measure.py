@@ -63,6 +63,7 @@ def measure(
     from eval_core.cli.reconstruct import lock_line, parse_sources
     from eval_core.config import load_workspace
     from eval_core.errors import CouldNot, EvalError, Faults
+    from eval_core.measuring.environment import git
     from eval_core.measuring.loop import discard
     from eval_core.measuring.loop import measure as measure_arm
     from eval_core.measuring.measurement import Measured, Measurement, measured
@@ -83,6 +84,9 @@ def measure(
         for name in chosen:
             # From here on, an arm's report is the one that this call makes, or there is none.
             discard(name, here.output("runs"), here.output("reports"))
+        git(
+            here.root, "rev-parse", "HEAD"
+        )  # a repository that git refuses to read is said once, not once an arm
         try:
             plans = prepare(
                 here,

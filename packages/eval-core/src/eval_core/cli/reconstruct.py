@@ -109,13 +109,14 @@ def _sets(folders: tuple[Path, ...], config: Path) -> tuple[list[_Set], Path]:
     sets: dict[str, _Set] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise Misuse(f"{folder}: no such dataset folder", reason="dataset-missing")
+            raise Misuse("dataset-missing", "there is no such dataset folder", file=folder)
         found = _Set(folder, read_definition(folder))
         other = sets.setdefault(found.name, found)
         if other.folder.resolve() != folder.resolve():
             raise Misuse(
-                f"{folder} and {other.folder} are both called {found.name!r}; give one another name in dataset.toml",
-                reason="dataset-name-twice",
+                "dataset-name-twice",
+                f"has the name {found.name!r}, as {other.folder} does; give one of them another name",
+                file=folder,
             )
     return list(sets.values()), output
 
@@ -132,9 +133,9 @@ def parse_sources(sources: tuple[str, ...]) -> dict[str, Path]:
     for text in sources:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            raise Misuse(f"--source {text!r}: write NAME=PATH", reason="override-malformed")
+            raise Misuse("override-malformed", "write NAME=PATH", key="--source", value=text)
         if name in given:
-            raise Misuse(f"--source {name}: given twice", reason="override-malformed")
+            raise Misuse("override-malformed", "was given twice", key="--source", value=name)
         given[name] = Path(path).expanduser().absolute()
     return given
 

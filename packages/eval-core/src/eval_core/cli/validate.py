@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from eval_core.errors import EvalError
     from eval_core.reports.report import Report
     from eval_core.sets.dataset import Dataset
     from eval_core.sets.definition import Definition
@@ -35,7 +36,7 @@ def validate(paths: tuple[Path, ...]) -> int:
         try:
             found = _check(path)
         except EvalError as error:
-            click.echo(utf8(f"{path}  {error}" if str(path) not in error.message else str(error)))
+            click.echo(utf8(str(error) if _names(error, path) else f"{path}: {error}"))
             worst = max(worst, error.exit_code)
         else:
             click.echo(utf8(f"{path}  sound: {found}"))
@@ -44,12 +45,20 @@ def validate(paths: tuple[Path, ...]) -> int:
     return worst
 
 
+def _names(error: EvalError, path: Path) -> bool:
+    """Whether the error says by itself which file it is about: the one that was given, or one inside of it."""
+    from eval_core.errors import Faults
+
+    about = [fault.file for fault in error.faults] if isinstance(error, Faults) else [error.details.file]
+    return any(file is not None and Path(file).is_relative_to(path) for file in about)
+
+
 def _check(path: Path) -> str:
     from eval_core.console import count
     from eval_core.errors import Misuse
 
     if not path.exists() and path.suffix != ".json":
-        raise Misuse(f"{path}: no such file or folder", reason="file-missing")
+        raise Misuse("file-missing", "there is no such file or folder", file=path)
     if path.is_dir():
         from eval_core.sets.dataset import load
         from eval_core.sets.definition import read_definition
@@ -69,9 +78,10 @@ def _check(path: Path) -> str:
     if path.suffix == ".toml":
         if path.parent.name == "policy":
             raise Misuse(
-                f"{path}: is a part of the policy, which the gate reads",
-                reason="part-of-the-policy",
-                remedy=f"eval-gate check --policy {path.parent}",
+                "part-of-the-policy",
+                "is a part of the policy, which the gate reads",
+                file=path,
+                mend=f"eval-gate check --policy {path.parent}",
             )
         return _configuration(path)
     if path.name.endswith(_SIDECAR):
@@ -80,9 +90,10 @@ def _check(path: Path) -> str:
         return _evidence(path)
     if path.suffix == ".jsonl":
         raise Misuse(
-            f"{path}: is a part of a set, which is validated by its folder",
-            reason="part-of-a-set",
-            remedy=f"eval-core validate {path.parent}",
+            "part-of-a-set",
+            "is a part of a set, which is validated by its folder",
+            file=path,
+            mend=f"eval-core validate {path.parent}",
         )
     return _report(path)
 
@@ -117,7 +128,7 @@ def _report(path: Path) -> str:
     beside = provenance.sidecar(path)
     if os.path.lexists(beside):
         for finding in provenance.check(report, raw, beside):
-            raise Refused(finding.message, reason=finding.code, remedy=f"eval-core measure {report.arm}")
+            raise Refused(finding.code, finding.message, mend=f"eval-core measure {report.arm}")
         return told
     return f"{told}; no provenance beside it"
 
@@ -128,7 +139,7 @@ def _of_sidecar(path: Path) -> str:
 
     report = path.with_name(path.name.removesuffix(_SIDECAR) + ".json")
     if not report.exists():
-        raise Refused(f"{path}: is the provenance of {report}, which is not there", reason="report-missing")
+        raise Refused("report-missing", f"is the provenance of {report}, which does not exist", file=path)
     return f"provenance of {report.name}: {_report(report)}"
 
 
@@ -160,9 +171,11 @@ def _check_intervals(path: Path, report: Report) -> None:
                 "none" if bounds is None else f"{bounds[0]:g} to {bounds[1]:g}" for bounds in (ours, theirs)
             )
             raise Refused(
-                f"{path}: summary.{where}: the interval of {name} is {said}, and the rows give {gives}",
-                reason="report-malformed",
-                remedy=f"eval-core measure {report.arm}",
+                "report-malformed",
+                f"the interval is {said}, and the rows give {gives}",
+                file=path,
+                key=f"summary.{where}.{name}",
+                mend=f"eval-core measure {report.arm}",
             )
 
 
@@ -170,15 +183,15 @@ def _configuration(path: Path) -> str:
     """Check `eval.toml`, its backends and their options, and that its sets are there."""
     from eval_core.config import load_workspace
     from eval_core.console import count
-    from eval_core.errors import Fault, Faults
+    from eval_core.errors import Faults
     from eval_core.measuring.plan import backend_faults
 
     workspace = load_workspace(path)
     faults = backend_faults(workspace, workspace.arms)
     for name, arm in workspace.arms.items():
         if not workspace.dataset_folder(arm).is_dir():
-            where = workspace.where(name, "dataset")
-            faults.append(Fault(where, f'arms."{name}".dataset = {arm.dataset!r}: no such dataset folder'))
+            what = "there is no such dataset folder"
+            faults.append(workspace.fault(name, "dataset", what, value=arm.dataset))
     if faults:
         raise Faults(faults)
     return count(len(workspace.arms), "arm")

@@ -30,12 +30,31 @@ from eval_core.compare.models import (
     TaskDiffers,
     Unjoined,
     Versus,
+    of_line,
+    of_report,
+    of_run,
     task_changes,
 )
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
+
+__all__ = [
+    "Changed",
+    "Comparison",
+    "Effect",
+    "Entry",
+    "Moved",
+    "TaskDiffers",
+    "Versus",
+    "compare",
+    "of_line",
+    "of_report",
+    "of_run",
+    "task_changes",
+    "usual",
+]
 
 #: The cut-off of the usual measures where no report says one.
 DEPTH = 10
@@ -57,7 +76,7 @@ def compare(sides: Sequence[Entry], measures: Sequence[Measure] = ()) -> Compari
             `measure-undefined`.
     """
     if len(sides) < 2:
-        raise Misuse("a comparison needs two at least: before and after", reason="usage")
+        raise Misuse("usage", "a comparison needs two at least: before and after")
     first, *others = sides
     labels = _labels(sides)
     for label, other in zip(labels[1:], others, strict=True):
@@ -112,15 +131,17 @@ def _check_depth(side: Entry, label: str, measures: Iterable[Measure]) -> None:
         k = measure.cutoff
         if k is not None and side.limit is not None and k > side.limit:
             raise Refused(
-                f"{measure} cannot be computed: {label} asked for {side.limit} documents a query, so nothing is known "
+                "cutoff-beyond-limit",
+                f"cannot be computed: {label} asked for {side.limit} documents a query, so nothing is known "
                 f"of ranks beyond; take a cut-off of {side.limit} at most, or measure with a larger limit",
-                reason="cutoff-beyond-limit",
+                key=str(measure),
             )
         if measure.family == "judged" and k is not None and side.shown is not None and k > side.shown:
             raise Refused(
-                f"{measure} cannot be computed: the rows of {label} hold the ids down to rank {side.shown}; take a "
+                "cutoff-beyond-limit",
+                f"cannot be computed: the rows of {label} hold the ids down to rank {side.shown}; take a "
                 f"cut-off of {side.shown} at most, or measure with a larger cut-off",
-                reason="cutoff-beyond-limit",
+                key=str(measure),
             )
 
 
@@ -243,10 +264,10 @@ def _draft(
     unjoined = _unjoined(before, after)
     if not joined:
         counts = ", ".join(f"{len(u.queries)} {u.before} before and {u.after} after" for u in unjoined)
-        raise Refused(
-            f"no query was scored in both {before.path} and {after.path}: {counts or 'neither holds a query'}",
-            reason="no-common-query",
+        what = (
+            f"no query was scored in both {before.path} and {after.path}: {counts or 'neither holds a query'}"
         )
+        raise Refused("no-common-query", what)
     pairs = [(before.queries[name], after.queries[name]) for name in joined]
     old = _columns([pair[0] for pair in pairs], measures, before.path)
     new = _columns([pair[1] for pair in pairs], measures, after.path)
@@ -278,7 +299,7 @@ def _columns(rows: Sequence[Asked], measures: Sequence[Measure], path: str) -> l
     try:
         table = [score(view) for view in views]
     except OverflowError as error:
-        raise Refused(f"{path}: {error}", reason="measure-undefined") from error
+        raise Refused("measure-undefined", str(error), file=path) from error
     return [[values[place] for values in table] for place in range(len(measures))]
 
 

@@ -289,7 +289,7 @@ def of_line(path: str, arm: str, line: Line) -> Entry:
         class_=line.class_,
         tool=line.version,
         statements=line.statements,
-        notes=_notes(line.commit is not None and not line.clean, line.index, line.health.unstable),
+        notes=_notes(line.clean is False, line.index, line.health.unstable),
     )
 
 
@@ -324,9 +324,8 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
             limit, cutoffs = task.parts["limit"], cutoffs_of(task.parts)
         except (KeyError, ValueError, RecursionError) as error:
             told = f"has no {error}" if isinstance(error, KeyError) else error
-            raise Misuse(
-                f"{path}:1  is no sound header of a run: {told}; measure again", reason="run-malformed"
-            ) from error
+            what = f"is not a sound header of a run: {told}; measure again"
+            raise Misuse("run-malformed", what, file=path, line=1) from error
     queries = {name: Asked("scored", found.judged, found.retrieved) for name, found in scores.queries.items()}
     known: Mapping[str, Outcome] = {"errored": "errored", "unscored": "unscored", "unscorable": "unscorable"}
     queries |= {name: Asked(known[outcomes[name]]) for name in scores.left_out if name in outcomes}
@@ -392,17 +391,22 @@ class TaskDiffers(Refused):
     def __init__(self, before: str, after: str, changed: tuple[Changed, ...]) -> None:
         self.changed = changed
         # Ids are other people's, and may hold what steers a terminal.
-        names = [clip(part.part, 40) for part in changed]
+        what = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
+        super().__init__(
+            "task-differs",
+            f"{what} (task-differs)",
+            mend="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
+        )
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and below it each part that differs."""
+        names = [clip(part.part, 40) for part in self.changed]
         lines = [
             f"  {name:{max(map(len, names))}}  {clip(part.detail, 1000)}"
-            for name, part in zip(names, changed, strict=True)
+            for name, part in zip(names, self.changed, strict=True)
         ]
-        head = f"{clip(before, 200)} and {clip(after, 200)} answered different tasks, and cannot be compared"
-        super().__init__(
-            "\n".join([f"{head} (task-differs):", *lines]),
-            reason="task-differs",
-            remedy="Measure both on the same set, with the same limit and filter. Cut-offs may differ.",
-        )
+        return "\n".join([f"{self.details.what}:", *lines])
 
 
 def task_changes(before: Entry, after: Entry) -> tuple[Changed, ...]:

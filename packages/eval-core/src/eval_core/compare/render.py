@@ -281,12 +281,12 @@ def refused_markdown(found: Comparison) -> str:
     """A refusal as Markdown."""
     if found.refused is None:
         return ""
-    head, *lines = found.refused.message.splitlines()
-    parts = [line.strip().partition("  ") for line in lines]
     items = [
-        f"- {_text(part)}{':' * bool(detail)} {_text(detail.strip())}".rstrip() for part, _, detail in parts
+        f"- {_text(clip(one.part, 40))}{':' * bool(one.detail)} {_text(clip(one.detail, 1000))}".rstrip()
+        for one in found.refused.differences
     ]
-    return "\n".join([f"**REFUSED** {_text(head)}", *([""] if items else []), *items])
+    head = f"**REFUSED** {_text(found.refused.message)}"
+    return "\n".join([f"{head}:", "", *items] if items else [head])
 
 
 def _moves(versus: Versus) -> str:

@@ -39,7 +39,7 @@ def side_of(name: str, root: Path) -> Entry:
         if error.code == "report-malformed" and _is_run(path):
             raise Misuse(
                 "run-without-qrels",
-                "it is a run, and not a report; say --qrels FILE, the judgements to score it against",
+                "is a run, not a report; say --qrels FILE, the judgements to score it against",
                 file=path,
             ) from error
         raise
@@ -60,12 +60,12 @@ def file_of(name: str, root: Path, folder: str, suffix: str) -> Path:
     path = Path(name)
     if path.exists() and not path.is_dir():
         return path
-    what = "it is a folder, and no file" if path.is_dir() else "there is no such file"
+    what = "is a folder, not a file" if path.is_dir() else "there is no such file"
     if not re.fullmatch(NAME, name) or name.endswith((".json", suffix)):
         raise Refused("report-missing", what, file=name)
     found = root / OUTPUT / folder / f"{name}{suffix}"
     if not found.exists():
-        what = f"{what}, nor {found}, where that of an arm of the name would lie"
+        what = f"{what}, nor {found}, which would be that of an arm of the name"
         raise Refused("report-missing", what, file=name, mend=f"Make it:  eval-core measure {name}")
     return found
 

@@ -42,6 +42,17 @@ from eval_core.measuring.loop import GIVE_UP_AFTER, told_by
 from eval_core.reconstruct.selection import shown
 from eval_core.sets.corpus import CorpusFile
 
+__all__ = [
+    "BackendReport",
+    "Comparison",
+    "as_json",
+    "as_markdown",
+    "as_table",
+    "compare_backends",
+    "exit_code",
+    "read_comparison",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class _Task:
@@ -84,12 +95,12 @@ def compare_backends(
         CouldNot: the root cannot be read, or a backend cannot be made, cannot index or does not say what it is.
     """
     if k < 1:
-        raise Misuse(f"k = {k!r}: should be at least 1", reason="k-malformed")
+        raise Misuse("k-malformed", "should be at least 1", key="k", value=k)
     notes: list[str] = []
     specs = _specs(backends, notes)
     if not root.is_dir():
-        what = "is no folder" if root.exists() else "no such folder"
-        raise Misuse(f"{root}: {what}; give the folder to search", reason="root-missing")
+        what = "is not a folder" if root.exists() else "there is no such folder"
+        raise Misuse("root-missing", what, file=root, mend="Give the folder to search.")
     found = _manifest_at(manifest, root, notes)
     read = read_manifest(found)
     written = ManifestFacts(
@@ -142,7 +153,7 @@ def _specs(given: Sequence[str], notes: list[str]) -> list[tuple[str, dict[str, 
             notes.append(note)
         specs.setdefault(name, {})
     if not specs:
-        raise Misuse(f"no backend is named  (installed: {', '.join(known)})", reason="backend-unknown")
+        raise Misuse("backend-unknown", f"no backend was given  (installed: {', '.join(known)})")
     return list(specs.items())
 
 
@@ -175,8 +186,10 @@ def _truth(
         unsearched[query.id] = tuple(t for t, where in places.items() if where == "file" and t not in held)
         for truth, where in places.items():
             if where == "outside":
-                told = f"query {query.id!r}: ground_truth {truth!r} {WORDS[where]}; name a file below it"
-                faults.append(Fault(str(path), told, "ground-truth-outside"))
+                what = f"ground_truth {truth!r} {WORDS[where]}; name a file below it"
+                faults.append(
+                    Fault(what, code="ground-truth-outside", file=path, subject=f"query {query.id!r}")
+                )
     if faults:
         raise Faults(faults, consequence="nothing was compared")
     return missing, unsearched
@@ -265,7 +278,8 @@ def _indexed(backend: Backend, name: str, task: _Task) -> dict[str, JsonValue]:
     except EvalError:
         raise
     except Exception as error:
-        raise CouldNot(f"backend {name!r} cannot index: {told_by(error)}", reason="backend-failed") from error
+        what = f"cannot index: {told_by(error)}"
+        raise CouldNot("backend-failed", what, subject=f"backend {name!r}") from error
     return implementation
 
 
@@ -306,9 +320,10 @@ def read_comparison(path: Path) -> Comparison:
     try:
         return Comparison.model_validate_json(read_text(path, "comparison"))
     except ValidationError as error:
-        from eval_core.faults import first_fault
+        from eval_core.faults import first
 
-        raise Refused(f"{path}: {first_fault(error, Comparison)}", reason="comparison-malformed") from error
+        key, value, what = first(error, Comparison)
+        raise Refused("comparison-malformed", what, file=path, key=key, value=value) from error
 
 
 def as_json(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from eval_core.contract.models import CorpusFacts
-from eval_core.errors import Misuse
+from eval_core.errors import Fault, Faults, Misuse
 from eval_core.reconstruct import folder
 from eval_core.reconstruct.selection import Entry, Tally, documents, selection_faults
 from eval_core.sets.corpus import corpus_digest, document_line
@@ -40,7 +40,7 @@ WORDS: dict[Place, str] = {
     "dotted": "holds '..'",
     "absent": "does not exist below the search root",
     "outside": "leads out of the search root",
-    "not-a-file": "is no file",
+    "not-a-file": "is not a file",
 }
 
 
@@ -67,7 +67,7 @@ def search(
         type="dir", name="root", path=".", prefix="", include=tuple(include), exclude=tuple(exclude)
     )
     if faults := selection_faults(source):
-        raise Misuse("\n".join(faults), reason="glob-malformed")
+        raise Faults(Fault(fault, code="glob-malformed") for fault in faults)
     own = os.path.relpath(os.path.realpath(manifest), os.path.realpath(root)).replace(os.sep, "/")
     tally = Tally()
     unnamable = 0
@@ -93,8 +93,8 @@ def search(
                 digests[document.id] = hashlib.sha256(line).digest()
                 paths[document.id] = document.metadata["path"]
         except Misuse as error:
-            why = error.message.partition(": ")[2]
-            raise Misuse(f"{root}: there is no text to search: {why}", reason="corpus-empty") from error
+            what = f"there is no text to search: {error.details.what}"
+            raise Misuse("corpus-empty", what, file=root) from error
     facts = CorpusFacts(
         sha256=corpus_digest(digests.items()),
         documents=tally.documents,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from eval_core.backend import Document
 from eval_core.compare.models import Asked, Entry, of_report
 from eval_core.config import OUTPUT, Workspace
-from eval_core.errors import CouldNot, Misuse, did_you_mean
+from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.explain.choose import cut_of, headline_of, limit_of, lost, mean, missed, value_of
 from eval_core.explain.models import (
     STATUS_OF,
@@ -45,6 +45,17 @@ from eval_core.sets.dataset import Dataset, Query
 from eval_core.sets.definition import Definition, read_definition
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
 from eval_core.sets.words import words
+
+__all__ = [
+    "ExplainedQuery",
+    "Explanation",
+    "JudgedDocument",
+    "explain",
+    "headline_of",
+    "hidden",
+    "lost",
+    "missed",
+]
 
 #: Documents above, and words of a text's own, that are shown.
 FEW, OWN = 3, 5
@@ -128,15 +139,15 @@ def _corpus(
         definition = read_definition(folder)
         path = corpus_of(folder, definition, workspace.root / OUTPUT)
         for _, document in CorpusFile(path).numbered(
-            lambda line, told: faults.append(f"{path}:{line}  {told}")
+            lambda line, told: faults.append(str(Fault(told, file=path, line=line)))
         ):
             digests[document.id] = document_digest(document)
             if document.id in wanted:
                 documents[document.id] = document
         timeline = _timeline(report, folder, digests, notes)
     except (Misuse, CouldNot) as error:
-        remedy = f"; run  {error.remedy}" if error.remedy else ""
-        notes.append(f"explained from the report alone, without texts: {error.message}{remedy}")
+        mend = f"; run  {error.details.mend}" if error.details.mend else ""
+        notes.append(f"explained from the report alone, without texts: {error.message}{mend}")
         return _Corpus()
     now, then = corpus_digest(digests.items()), str(report.task.parts.get("corpus"))
     if faults or now != then:
@@ -255,8 +266,10 @@ def explain(
     """
     by_id = {row.id: row for row in report.rows}
     if strange := [name for name in dict.fromkeys(queries) if name not in by_id]:
-        told = [f"{path}: no query {name!r}{did_you_mean(name, by_id)}" for name in strange]
-        raise Misuse("\n".join(told), reason="query-unknown")
+        raise Faults(
+            Fault(f"there is no query {name!r}{did_you_mean(name, by_id)}", code="query-unknown", file=path)
+            for name in strange
+        )
     notes: list[str] = []
     side = of_report(str(path), report)
     headline = headline_of([side, *([baseline] if baseline else [])], notes)

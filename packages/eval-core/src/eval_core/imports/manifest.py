@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from eval_core.errors import Fault, Faults, Misuse
+from eval_core.errors import UNSET, Fault, Faults, Misuse
 from eval_core.files import read_text
 from eval_core.models import Closed
 
@@ -112,14 +112,19 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     elif isinstance(value, dict) and ("queries" in value or ("id" in value and "cases" not in value)):
         manifest = _search_eval(value, reading)
     else:
-        raise Misuse(
-            f"{path}: {_stranger(value)}", reason="manifest-form-unknown", remedy=f"Read are  {FORMS}"
-        )
+        raise Misuse("manifest-form-unknown", _stranger(value), file=path, mend=f"The known forms:  {FORMS}")
     if reading.faults or manifest is None:
         lines = _lines(text)
         raise Faults(
-            Fault(f"{path}:{lines.get(place, 1)}", message, "manifest-invalid")
-            for place, message in reading.faults
+            Fault(
+                one.what,
+                code="manifest-invalid",
+                file=path,
+                line=lines.get(one.place, 1),
+                key=one.key or None,
+                value=one.value,
+            )
+            for one in reading.faults
         )
     return manifest
 
@@ -129,17 +134,15 @@ def _decoded(text: str, path: Path) -> Any:
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate names no file and cannot be shown
     except json.JSONDecodeError as error:
-        told = f"{path}:{error.lineno}  the manifest is not JSON: {error.msg} at column {error.colno}"
-        raise Misuse(told, reason="file-malformed") from error
+        what = f"the manifest is not JSON: {error.msg} at column {error.colno}"
+        raise Misuse("file-malformed", what, file=path, line=error.lineno) from error
     except UnicodeEncodeError as error:
-        told = (
-            f"{path}: the manifest holds a lone surrogate escape (\\ud800 to \\udfff), which is no character"
-        )
-        raise Misuse(told, reason="file-malformed") from error
+        what = "the manifest holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
+        raise Misuse("file-malformed", what, file=path) from error
     except RecursionError as error:
-        raise Misuse(f"{path}: the manifest is nested too deeply", reason="file-malformed") from error
+        raise Misuse("file-malformed", "the manifest is nested too deeply", file=path) from error
     except ValueError as error:
-        raise Misuse(f"{path}: the manifest is not JSON: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the manifest is not JSON: {error}", file=path) from error
     return value
 
 
@@ -159,12 +162,12 @@ def _stranger(value: object) -> str:
     if isinstance(value, dict) and "cases" in value:
         return (
             "is a retrieval-bench file (cases with expected names): "
-            "they name documents beside it, not paths of a repository."
+            "they name documents beside it, not paths of a repository"
         )
     if isinstance(value, dict):
         keys = ", ".join(_shown(key) for key in list(value)[:6]) or "none"
-        return f"is no manifest of a retrieval comparison (its keys: {keys})."
-    return f"is no manifest of a retrieval comparison, but {_shown(value)}."
+        return f"is not a manifest of a retrieval comparison (its keys: {keys})"
+    return f"is not a manifest of a retrieval comparison, but {_shown(value)}"
 
 
 def _shown(value: object) -> str:
@@ -172,18 +175,27 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
+class _Wrong(NamedTuple):
+    """One thing wrong: the place that its line is found by, the key that it is about, what stands there."""
+
+    place: str
+    key: str
+    value: object
+    what: str
+
+
 class _Reading:
     """Takes values out of decoded JSON and gathers what is wrong with them, each at its place."""
 
     def __init__(self) -> None:
-        self.faults: list[tuple[str, str]] = []
+        self.faults: list[_Wrong] = []
         self.unread: Counter[str] = Counter()
 
-    def fault(self, place: str, message: str) -> None:
-        self.faults.append((place, message))
+    def fault(self, place: str, key: str, what: str) -> None:
+        self.faults.append(_Wrong(place, key, UNSET, what))
 
-    def wrong(self, place: str, value: object, message: str) -> None:
-        self.fault(place, f"{place} = {_shown(value)}: {message}")
+    def wrong(self, place: str, value: object, what: str) -> None:
+        self.faults.append(_Wrong(place, place, value, what))
 
     def table(self, value: object, place: str, known: Iterable[str]) -> dict[str, Any] | None:
         """The value as a table; keys of it that are not known are counted."""
@@ -226,7 +238,7 @@ class _Reading:
             return False
         close = difflib.get_close_matches(key, [name for name in table if name not in known], n=1)
         hint = f"; is {_shown(close[0])} a slip of it?" if close else ""
-        self.fault(place, f"{_inside(place, key)} is missing{hint}")
+        self.fault(place, _inside(place, key), f"is missing{hint}")
         return True
 
     def paths(self, rows: Iterable[object], place: str) -> tuple[str, ...]:
@@ -272,7 +284,8 @@ def _search_eval(value: dict[str, Any], reading: _Reading) -> Manifest | None:
         if rows == []:
             reading.fault(
                 f"{place}.ground_truth",
-                f"{place}.ground_truth is empty; name the files that answer it, or drop the query",
+                f"{place}.ground_truth",
+                "is empty; name the files that answer it, or drop the query",
             )
         if query and first.setdefault(query, place) != place:
             reading.wrong(f"{place}.id", query, f"is the id of {first[query]} too")

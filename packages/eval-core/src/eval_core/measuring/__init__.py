@@ -1,1 +1,40 @@
 """An arm put to its backend: the plan, the loop, the answers, and the report that comes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eval_core import lazily
+
+if TYPE_CHECKING:
+    from eval_core.measuring.candidates import counter
+    from eval_core.measuring.environment import environment_class, git, observe, uncommitted
+    from eval_core.measuring.loop import measure
+    from eval_core.measuring.measurement import Measurement
+    from eval_core.measuring.plan import Plan, backend_faults, prepare
+    from eval_core.measuring.run import read_run, write_run
+
+__all__ = [
+    "Measurement",
+    "Plan",
+    "backend_faults",
+    "counter",
+    "environment_class",
+    "git",
+    "measure",
+    "observe",
+    "prepare",
+    "read_run",
+    "uncommitted",
+    "write_run",
+]
+
+__getattr__ = lazily(
+    __name__,
+    candidates="counter",
+    environment="environment_class git observe uncommitted",
+    loop="measure",
+    measurement="Measurement",
+    plan="Plan backend_faults prepare",
+    run="read_run write_run",
+)

@@ -116,11 +116,12 @@ def git(root: Path, *arguments: str) -> str | None:
     if done.returncode == 128 and "safe.directory" in done.stderr:
         import shlex
 
+        top = _top(root)
         raise CouldNot(
             "repository-owner",
             "git reads no repository that another user owns, so no commit says what is measured",
-            file=root,
-            mend=f"git config --global --add safe.directory {shlex.quote(str(_top(root)))}",
+            file=top,
+            mend=f"git config --global --add safe.directory {shlex.quote(str(top))}",
         )
     return done.stdout.strip() if done.returncode == 0 else None
 

@@ -87,8 +87,10 @@ def measure(
         capabilities = frozenset(first.capabilities)
         if made.arm.expand and "expand" not in capabilities:
             raise Misuse(
-                f'arms."{made.name}": expand = true, and backend {made.arm.backend!r} cannot expand',
-                reason="capability-missing",
+                "capability-missing",
+                f"backend {made.arm.backend!r} cannot expand",
+                key=f'arms."{made.name}".expand',
+                value=True,
             )
         askable = [query for query in made.queries if not _unscorable(made, query, capabilities)]
         partitions = Partitions(made.dataset, askable, capabilities)
@@ -163,10 +165,8 @@ def discard(arm: str, runs: Path, reports: Path) -> None:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise CouldNot(
-                f"{path}: an earlier run's, and cannot be removed: {error.strerror or error}",
-                reason="cannot-write",
-            ) from error
+            what = f"is of an earlier run and cannot be removed: {error.strerror or error}"
+            raise CouldNot("cannot-write", what, file=path) from error
 
 
 @contextlib.contextmanager
@@ -225,7 +225,9 @@ def _measure_index(
                 raise
             except Exception as error:
                 raise CouldNot(
-                    f"backend {made.arm.backend!r} cannot index: {told_by(error)}", reason="backend-failed"
+                    "backend-failed",
+                    f"cannot index: {told_by(error)}",
+                    subject=f"backend {made.arm.backend!r}",
                 ) from error
             tally.ingest_seconds += time.perf_counter() - began
             tally.documents += len(view)

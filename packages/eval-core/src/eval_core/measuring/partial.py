@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_core.errors import CouldNot, Refused
-from eval_core.files import canonical
+from eval_core.errors import Refused
+from eval_core.files import canonical, unwritable
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
 from eval_core.sets.corpus import read_json_lines
 
@@ -33,7 +33,7 @@ class Partial:
                 path.write_bytes(canonical(dict(header)) + b"\n")
             self._stream = path.open("ab", buffering=0)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
 
     def _take_up(self, header: Mapping[str, Any]) -> None:
         raw = self.path.read_bytes()
@@ -51,9 +51,10 @@ class Partial:
                 before = before if isinstance(before, dict) else {}
                 names = ", ".join(d.part for d in differences(before, now, parts))
                 raise Refused(
-                    f"{self.path}: the unfinished run had another {key} ({names} differ)",
-                    reason=f"resume-{key}-differs",
-                    remedy="Measure without --resume to begin again.",
+                    f"resume-{key}-differs",
+                    f"the unfinished run had another {key} ({names} differ)",
+                    file=self.path,
+                    mend="Measure without --resume to begin again.",
                 )
         self.run_id = str(lines[0].get("run_id", self.run_id))
         self.done = {(line["pass"], line["id"]): line for line in lines[1:] if is_whole(line)}
@@ -65,7 +66,7 @@ class Partial:
         try:
             self._stream.write(line)
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; it stays for --resume."""
@@ -75,10 +76,6 @@ class Partial:
         """Remove the file: the run is whole."""
         self.close()
         self.path.unlink(missing_ok=True)
-
-
-def _unwritable(path: Path, error: OSError) -> CouldNot:
-    return CouldNot(f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write")
 
 
 def is_whole(line: Mapping[str, Any]) -> bool:

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from eval_core import backend as backends
 from eval_core.backend import Backend
 from eval_core.config import Arm, Workspace
-from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
+from eval_core.errors import UNSET, CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
 from eval_core.reconstruct.globs import glob_fault
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
@@ -93,9 +92,9 @@ class Plan:
         except Exception as error:
             # Other people's code, as in searching: its fault costs this arm, and not the others.
             raise CouldNot(
-                f"backend {self.arm.backend!r}: describe() gives no table of JSON values: "
-                f"{type(error).__name__}: {error}",
-                reason="backend-broken",
+                "backend-broken",
+                f"describe() gives no table of JSON values: {type(error).__name__}: {error}",
+                subject=f"backend {self.arm.backend!r}",
             ) from error
         parts = {
             "backend": self.arm.backend,
@@ -142,20 +141,20 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
     cutoffs = arm.cutoffs if arm.cutoffs is not None else dataset.definition.cutoffs
     faults: list[Fault] = []
 
-    def fault(key: str, message: str, reason: str = "input-invalid") -> None:
-        faults.append(Fault(workspace.where(name, key), f'arms."{name}".{key}{message}', reason))
+    def fault(key: str, what: str, value: object = UNSET, code: str = "input-invalid") -> None:
+        faults.append(workspace.fault(name, key, what, value=value, code=code))
 
     try:
         check_cutoffs(cutoffs, limit)
     except ValueError as error:
-        fault("limit" if arm.cutoffs is None else "cutoffs", f": {error}", "cutoffs-invalid")
+        fault("limit" if arm.cutoffs is None else "cutoffs", str(error), code="cutoffs-invalid")
     else:
         if problem := metrics.headline_problem(dataset.definition.headline_at(cutoffs), cutoffs, limit):
             key = "limit" if arm.limit is not None else "cutoffs"
             fault(
                 key,
-                f": the headline of {dataset.definition.name} cannot be measured: {problem}",
-                "cutoffs-invalid",
+                f"the headline of {dataset.definition.name} cannot be measured: {problem}",
+                code="cutoffs-invalid",
             )
     for glob in arm.files:
         if wrong := glob_fault(glob):
@@ -165,22 +164,20 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
     known = {key for query in dataset.queries for key in query.metadata}
     for key in arm.select:
         if key not in known:
-            fault("select", f" = {arm.select!r}: no query has {key!r}{did_you_mean(key, known)}")
+            fault("select", f"no query has {key!r}{did_you_mean(key, known)}", arm.select)
     for key in arm.filter_from:
         if key not in known:
             # The arm would measure without a filter, and look like one with it.
-            fault(
-                "filter_from", f" = {list(arm.filter_from)}: no query has {key!r}{did_you_mean(key, known)}"
-            )
+            fault("filter_from", f"no query has {key!r}{did_you_mean(key, known)}", list(arm.filter_from))
     queries = tuple(query for query in dataset.queries if _selected(query, arm))
     if not queries and not faults:
-        fault("select", f" = {arm.select!r} leaves none of {len(dataset.queries)} queries", "no-query")
+        fault("select", f"leaves none of {len(dataset.queries)} queries", arm.select, "no-query")
     made = Plan(name, arm, workspace.root, dataset, queries, limit, cutoffs, recipe)
     for query in queries:
         wanted = made.filter_for(query) or {}
         for key, value in wanted.items():
             if not isinstance(value, str):
-                fault("filter_from", f": {key!r} of query {query.id!r} is {value!r}, which is not a text")
+                fault("filter_from", f"{key!r} of query {query.id!r} is {value!r}, which is not a text")
         if not wanted or not all(isinstance(value, str) for value in wanted.values()):
             continue
         for document, grade in dataset.judgements.get(query.id, {}).items():
@@ -188,7 +185,7 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
                 has = dataset.attributes.get(document, {})
                 fault(
                     "filter_from",
-                    f" hides {document!r}, which is judged relevant to {query.id!r}: the query asks for {wanted!r} "
+                    f"hides {document!r}, which is judged relevant to {query.id!r}: the query asks for {wanted!r} "
                     f"and the document has { ({key: has.get(key) for key in wanted})!r}",
                 )
     if faults:
@@ -204,24 +201,19 @@ def backend_faults(workspace: Workspace, arms: Mapping[str, Arm]) -> list[Fault]
     """
     faults: list[Fault] = []
     for name, arm in arms.items():
-        keys, message, reason = ["expand"], "", "capability-missing"
         try:
             backend = backends.make(arm.backend, arm.backend_options)
             if arm.expand and "expand" not in backend.capabilities:
-                message = f" = true, and backend {arm.backend!r} cannot expand"
+                what = f"backend {arm.backend!r} cannot expand"
+                faults.append(workspace.fault(name, "expand", what, value=True, code="capability-missing"))
             with contextlib.suppress(Exception):
                 backend.close()  # nothing was done with it; measuring tells of one that cannot be closed
         except Misuse as error:
-            message, reason = f": {error}", error.reason
-            if reason in ("backend-unknown", "backend-ambiguous"):
-                keys = ["backend"]
-            else:
-                named = (o for o in arm.options if re.search(rf"\boption '?{re.escape(o)}\b", message))
-                keys = ["options", *list(named)[:1]]
+            of_backend = error.code in ("backend-unknown", "backend-ambiguous")
+            key, option = ("backend", None) if of_backend else ("options", error.details.key)
+            faults.append(workspace.fault(name, key, error.message, code=error.code, at=option))
         except CouldNot:
             continue
-        if message:
-            faults.append(Fault(workspace.where(name, *keys), f'arms."{name}".{keys[0]}{message}', reason))
     return faults
 
 
@@ -287,8 +279,9 @@ def prepare(
             taken = names.setdefault(definition.name, folder)
             if taken != folder:
                 raise Misuse(
-                    f"{taken} and {folder} are both called {definition.name!r}; rename one",
-                    reason="name-taken",
+                    "dataset-name-twice",
+                    f"has the name {definition.name!r}, as {taken} does; give one of them another name",
+                    file=folder,
                 )
             if not all(source.type == "inline" for source in definition.corpus.source):
                 # Without its corpus the set cannot be read on. One of inline documents alone is read as it lies.
@@ -376,8 +369,8 @@ class _Gathered:
             try:
                 yield
             except Misuse as error:
-                if error.reason not in keys:
+                if error.code not in keys:
                     raise
-                key = keys[error.reason]
-                where = workspace.where(arm, key)
-                raise Faults([Fault(where, f'arms."{arm}".{key}: {error}', error.reason)]) from error
+                raise Faults(
+                    [workspace.fault(arm, keys[error.code], error.message, code=error.code)]
+                ) from error

@@ -70,9 +70,9 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         CouldNot: the file cannot be read.
     """
     faults: list[Fault] = []
-    lines = [v for _, v in read_json_lines(path, lambda n, m: faults.append(Fault(f"{path}:{n}", m)))]
+    lines = [v for _, v in read_json_lines(path, lambda n, m: faults.append(Fault(m, file=path, line=n)))]
     if not faults and (not lines or lines[0].get("schema") != SCHEMA):
-        faults.append(Fault(f"{path}:1", f"expected a run's header with schema {SCHEMA!r}"))
+        faults.append(Fault(f"expected a run's header with schema {SCHEMA!r}", file=path, line=1))
     if faults:
         raise Faults(faults)
     return lines[0], lines[1:]

@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
-from eval_core.errors import Refused
+from eval_core.errors import UNSET, Refused
 from eval_core.files import digest, refuse_special
 from eval_core.models import Closed
 from eval_core.reports.check import quality_digest
@@ -255,16 +255,20 @@ def parse_evidence(raw: bytes, path: str) -> tuple[Line, ...]:
         try:
             line = Line.model_validate_json(text)
         except (ValidationError, ValueError) as error:
-            from eval_core.faults import first_fault
+            from eval_core.faults import first
 
-            what = first_fault(error, Line) if isinstance(error, ValidationError) else str(error)
-            raise Refused("evidence-malformed", what, file=path, line=number) from error
+            key, value, what = (
+                first(error, Line) if isinstance(error, ValidationError) else (None, UNSET, str(error))
+            )
+            raise Refused("evidence-malformed", what, file=path, line=number, key=key, value=value) from error
         if line.run_id in lines:
             raise Refused(
                 "evidence-malformed", "the run is there twice", file=path, line=number, subject=line.run_id
             )
         if line.same is None:
             problem = _contradiction(line)
+        elif own := [name for name in SHARED if name in line.model_fields_set]:
+            problem = f"repeats run {line.same!r}, and still holds {', '.join(own)}"
         elif (twin := lines.get(line.same)) is None:
             problem = f"names run {line.same!r}, and no line above is of it"
         else:

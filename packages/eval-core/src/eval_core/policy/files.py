@@ -15,7 +15,7 @@ from pathlib import Path
 import eval_core
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import read_text
-from eval_core.models import NAME, at_line, parse_toml
+from eval_core.models import NAME, line_in, parse_toml
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.evidence import FOLDER, Line, path_of, read_evidence
 from eval_core.policy.models import Budget, Budgets, Floors
@@ -101,7 +101,7 @@ def read_baseline(folder: Path, arm: str) -> Line:
     arms = policy.floors.arms
     if arm not in arms:
         raise Misuse(
-            "arm-without-floors",
+            "baseline-missing",
             f"the arm has no floors, and so no baseline{did_you_mean(arm, arms)}",
             file=folder / FLOORS,
             subject=arm,
@@ -148,15 +148,19 @@ def parse_floors(text: str, path: Path) -> Floors:
     _check_version(path, floors.min_gate)
     wrong = [
         Fault(
-            at_line(path, text, ["arms", name]), f"arms.{name!r}: a name is lower-case letters, digits, . _ -"
+            "a name consists of lower-case letters, digits, and . _ -",
+            file=path,
+            line=line_in(text, ["arms", name]),
+            key=f"arms.{name!r}",
         )
         for name in floors.arms
         if not is_name(name)
     ]
     for name in floors.retired:
         if name in floors.arms:
-            where = at_line(path, text, ["retired", name])
-            wrong.append(Fault(where, f"retired.{name!r} has floors, too; keep one of them"))
+            line = line_in(text, ["retired", name])
+            what = "has floors, too; keep one of them"
+            wrong.append(Fault(what, file=path, line=line, key=f"retired.{name!r}"))
     if wrong:
         raise Faults(wrong, consequence="nothing was graded")
     return floors
@@ -180,16 +184,16 @@ def parse_budgets(text: str, path: Path, floors: Floors) -> Budgets:
     wrong = []
     for name, budget in budgets.arms.items():
         if name not in floors.arms:
-            where = at_line(path, text, ["arms", name])
-            wrong.append(
-                Fault(where, f"arms.{name!r} has a budget and no floors{did_you_mean(name, floors.arms)}")
-            )
+            line = line_in(text, ["arms", name])
+            what = f"has a budget and no floors{did_you_mean(name, floors.arms)}"
+            wrong.append(Fault(what, file=path, line=line, key=f"arms.{name!r}"))
         for measure in budget.max_drop:
             try:
                 metrics.parse(measure)
             except EvalError as error:
-                where = at_line(path, text, ["arms", name, "max_drop", measure])
-                wrong.append(Fault(where, f"arms.{name!r}.max_drop: {error}"))
+                line = line_in(text, ["arms", name, "max_drop", measure])
+                what = error.details.what
+                wrong.append(Fault(what, file=path, line=line, key=f"arms.{name!r}.max_drop"))
     if wrong:
         raise Faults(wrong, consequence="nothing was graded")
     return budgets

@@ -58,7 +58,7 @@ def choice(looser: Literal["higher", "fewer", "other"]) -> dict[str, Any]:
 
 
 def shown() -> dict[str, Any]:
-    """The mark of a field that follows from the evidence and is derived again by every check."""
+    """The mark of a field that lets nothing pass: it follows from the evidence, says why, or holds tables."""
     return {"looser": None}
 
 
@@ -128,20 +128,27 @@ class ArmFloors(Closed):
 class Floors(Closed):
     """The whole of floors.toml."""
 
-    schema_: Literal["floors-v2"] = Field(alias="schema")
+    schema_: Literal["floors-v2"] = Field(alias="schema", json_schema_extra=shown())
     min_gate: str | None = Field(
-        default=None, pattern=r"^[0-9]+(\.[0-9]+)*$", description="An older gate exits 2."
+        default=None,
+        pattern=r"^[0-9]+(\.[0-9]+)*$",
+        description="An older gate exits 2.",
+        json_schema_extra=shown(),
     )
     require: tuple[Requirement, ...] = Field(
         default=REQUIRED,
         description="What every report must show beyond its own digests.",
         json_schema_extra=choice("fewer"),
     )
-    reasons: Reasons = Field(default={}, description="By key: why less is required than usual.")
-    retired: dict[str, Annotated[str, Field(min_length=1)]] = Field(
-        default={}, description="Arms that are gone, and why: their evidence may lie on."
+    reasons: Reasons = Field(
+        default={}, description="By key: why less is required than usual.", json_schema_extra=shown()
     )
-    arms: dict[str, ArmFloors] = Field(default={})
+    retired: dict[str, Annotated[str, Field(min_length=1)]] = Field(
+        default={},
+        description="Arms that are gone, and why: their evidence may lie on.",
+        json_schema_extra=shown(),
+    )
+    arms: dict[str, ArmFloors] = Field(default={}, json_schema_extra=shown())
 
 
 class Budget(Closed):
@@ -162,7 +169,9 @@ class Budget(Closed):
         description="How far every measure may fall, overall and in each category, in points.",
         json_schema_extra=choice("higher"),
     )
-    reasons: Reasons = Field(default={}, description="By key: why it allows more than is usual.")
+    reasons: Reasons = Field(
+        default={}, description="By key: why it allows more than is usual.", json_schema_extra=shown()
+    )
 
 
 class Budgets(Closed):

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.console import utf8
-from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused, did_you_mean
-from eval_core.files import atomic, refuse_special
+from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
+from eval_core.files import atomic, refuse_special, unwritable
 from eval_core.policy.evidence import Line, path_of
 from eval_core.policy.files import Policy, read_policy
 from eval_core.publish import figures, marks
@@ -27,6 +27,8 @@ from eval_core.reports.provenance import Finding
 from eval_core.reports.provenance.configuration import Configured, Run, configuration
 from eval_core.reports.waivers import Waiver, Waivers
 from eval_core.scoring import metrics
+
+__all__ = ["Publication", "publish", "usual"]
 
 CONSEQUENCE = "no page was changed"
 
@@ -94,7 +96,7 @@ class _Sources:
             known = sorted({*self.configured.arms, *self.policy.floors.arms})
             raise Misuse(
                 "arm-unknown",
-                f"no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
+                f"there is no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
             )
         source = _Source()
         try:
@@ -247,15 +249,11 @@ def _pages(paths: Iterable[Path]) -> tuple[list[Page], list[Fault]]:
             # Bytes and not text, which would turn every line end into one kind.
             read.append(marks.find(path, path.read_bytes().decode("utf-8")))
         except UnicodeDecodeError as error:
-            faults.append(
-                Fault(utf8(str(path)), f"the page is not UTF-8 text (byte {error.start})", "page-unreadable")
-            )
+            what = f"the page is not UTF-8 text (byte {error.start})"
+            faults.append(Fault(what, code="page-unreadable", file=utf8(str(path))))
         except OSError as error:
-            faults.append(
-                Fault(
-                    utf8(str(path)), f"the page cannot be read: {error.strerror or error}", "page-unreadable"
-                )
-            )
+            what = f"the page cannot be read: {error.strerror or error}"
+            faults.append(Fault(what, code="page-unreadable", file=utf8(str(path))))
     return read, faults
 
 
@@ -274,7 +272,8 @@ def _faults(page: Page, sources: _Sources) -> list[Fault]:
             cells = [cell for row in target.cells for cell in row] if isinstance(target, Table) else [target]
             wrong = [message for cell in cells if (message := _wrong(cell, sources))]
         faults += [
-            Fault(f"{page.path}:{mark.line}", message, "mark-unknown") for message in dict.fromkeys(wrong)
+            Fault(message, code="mark-unknown", file=page.path, line=mark.line)
+            for message in dict.fromkeys(wrong)
         ]
     return faults
 
@@ -287,7 +286,7 @@ def _wrong(cell: Number, sources: _Sources) -> str | None:
     try:
         source = sources.arm(cell.arm)
     except Misuse as error:
-        if error.reason != "arm-unknown":
+        if error.code != "arm-unknown":
             raise
         return error.message
     line = source.line
@@ -327,7 +326,7 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
             try:
                 given = figures.value(sources.table(), target, sources.other)
             except Refused as error:
-                unfit[error.message] = Refusal(code=error.reason, message=utf8(error.message))
+                unfit[error.message] = Refusal(code=error.code, message=utf8(error.message))
         if given is not None and written != given:
             # White space around a number belongs to the page.
             body = before.replace(written, given, 1) if written else given
@@ -388,7 +387,7 @@ def _vacuous(targets: Sequence[marks.Target], read: Sequence[Page], other: Path 
         )
     elif other is not None and not any(isinstance(target, Asserted) for target in targets):
         if not other.exists():
-            raise Misuse(f"{other}: no such file of published metrics", reason="file-missing")
+            raise Misuse("file-missing", "there is no such file of published metrics", file=other)
         message, help_ = f"{names}: no mark asserts anything of {utf8(str(other))}", "metric from:KEY"
     else:
         return []
@@ -416,6 +415,4 @@ def _put(path: Path, text: str) -> None:
         with atomic(path.resolve()) as stream:
             stream.write(text.encode("utf-8"))
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be written: {error.strerror or error}", reason="cannot-write"
-        ) from error
+        raise unwritable(path, error) from error

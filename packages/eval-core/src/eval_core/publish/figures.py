@@ -34,8 +34,8 @@ def read(path: Path) -> Any:
     try:
         text = read_text(path, "file of published values")
     except EvalError as error:
-        code = "from-missing" if error.reason in ("file-missing", "file-unreadable") else "from-malformed"
-        raise Refused(error.message, reason=code) from error
+        code = "from-missing" if error.code in ("file-missing", "file-unreadable") else "from-malformed"
+        raise Refused(code, error.details.what, file=error.details.file) from error
     try:
         if path.suffix.lower() == ".toml":
             return tomllib.loads(text, parse_float=Figure)
@@ -43,7 +43,7 @@ def read(path: Path) -> Any:
             text, parse_float=Figure, parse_int=Figure, parse_constant=Figure, object_pairs_hook=_distinct
         )
     except (ValueError, RecursionError, OverflowError) as error:
-        raise Refused(f"{path}: cannot be read: {error}", reason="from-malformed") from error
+        raise Refused("from-malformed", f"cannot be read: {error}", file=path) from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -73,14 +73,15 @@ def value(table: Any, target: Asserted, path: Path) -> str:
             inner = here[int(name)] if name in known else None
         if name not in known:
             where = ".".join(target.way[:step]) or "the file"
-            raise Refused(f"{path}: no {name!r} in {where}{did_you_mean(name, known)}", reason="key-unknown")
+            what = f"there is no {name!r} in {where}{did_you_mean(name, known)}"
+            raise Refused("key-unknown", what, file=path)
         here = inner
     return _text(here, target, path)
 
 
 def _text(found: Any, target: Asserted, path: Path) -> str:
     def unfit(why: str) -> Refused:
-        return Refused(f"{path}: {target.key} {why}", reason="value-unfit")
+        return Refused("value-unfit", why, file=path, key=target.key)
 
     if isinstance(found, Figure) or (isinstance(found, int) and not isinstance(found, bool)):
         number = float(found) if isinstance(found, str) or abs(found) < 10**300 else math.inf

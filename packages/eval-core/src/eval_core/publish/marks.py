@@ -40,8 +40,8 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _HELP = "write  metric ARM MEASURE [FORM]  or  metric from:KEY [FORM]"
 _HELP_TABLE = "write  metrics ARM [ARM…]: MEASURE [MEASURE…] [FORM]"
 _HELP_TAG = (
-    "looks like a mark and is none; write  <!-- metric … -->  and  <!-- /metric -->, in small letters and on one line, "
-    "or begin a comment that is no mark with another word"
+    "looks like a mark and is not one; write  <!-- metric … -->  and  <!-- /metric -->, in small letters and on one "
+    "line, or begin a comment that is not a mark with another word"
 )
 _HELP_CODE = (
     "write a claim outside of code; and an example in a block whose ``` begin and end it at the margin, after a blank "
@@ -144,7 +144,7 @@ def find(path: Path, text: str) -> Page:
 
 
 def _place(fault: Fault) -> int:
-    return int(fault.where.rpartition(":")[2])
+    return fault.line or 0
 
 
 class _Reader:
@@ -164,7 +164,7 @@ class _Reader:
         return bisect_right(self.starts, place)
 
     def fault(self, place: int, message: str) -> None:
-        self.faults.append(Fault(f"{self.path}:{self.line(place)}", message, "mark-malformed"))
+        self.faults.append(Fault(message, code="mark-malformed", file=self.path, line=self.line(place)))
 
     def begins(self, line: int) -> int:
         """Where the first character of a line stands that is no blank; looked for once."""
@@ -330,7 +330,7 @@ def _table(rest: str) -> Table | str:
 def _bad_form(form: str | None) -> str:
     if form is None or _FORM.fullmatch(form):
         return ""
-    return f"{form!r} is no form of a number; write .3f (decimals) or .1% (percent)"
+    return f"{form!r} is not a form of a number; write .3f (decimals) or .1% (percent)"
 
 
 def _way(key: str) -> tuple[str, ...] | None:

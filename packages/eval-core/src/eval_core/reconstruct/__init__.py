@@ -21,6 +21,7 @@ from eval_core.reconstruct.lock import (
     write_lock,
 )
 from eval_core.reconstruct.overrides import check_overrides, overrides_from_environment, relevant_overrides
+from eval_core.reconstruct.place import corpus_of
 from eval_core.reconstruct.selection import Entry, State, Tally, documents, prefixed, selection_faults
 from eval_core.sets.corpus import CorpusFile, corpus_digest, encode_id, parse_document
 from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, Recipe, Source
@@ -28,8 +29,10 @@ from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, 
 __all__ = [
     "CORPUS",
     "LOCK",
+    "NO_RECIPE",
     "Lock",
     "check_overrides",
+    "corpus_of",
     "overrides_from_environment",
     "read_lock",
     "recipe_digest",
@@ -72,14 +75,11 @@ def reconstruct(
     """
     recipe = definition.corpus
     if recipe is None:
-        raise Misuse(
-            f"{dataset_folder / 'dataset.toml'}: has no recipe ([[corpus.source]]); its corpus is used as it is",
-            reason="recipe-missing",
-        )
+        what = "has no recipe ([[corpus.source]]); its corpus is used as it is"
+        raise Misuse("recipe-missing", what, file=dataset_folder / "dataset.toml")
     if out.resolve() == dataset_folder.resolve():
-        raise Misuse(
-            f"{out}: is the dataset's own folder; its corpus.jsonl would be lost", reason="out-is-dataset"
-        )
+        what = "is the dataset's own folder; its corpus.jsonl would be lost"
+        raise Misuse("out-is-dataset", what, file=out)
     check_overrides(overrides, [source.name for source in recipe.source])
     _check_recipe(recipe, dataset_folder / "dataset.toml")
     tell = progress or (lambda line: None)
@@ -125,12 +125,11 @@ def survey(dataset_folder: Path, name: str, version: str = "") -> Lock:
     """
     path = dataset_folder / CORPUS
     if not path.exists():
-        raise CouldNot(
-            f"{path}: no such corpus, and there is no recipe to build it from", reason="source-absent"
-        )
+        what = "there is no such corpus, and no recipe to build it from"
+        raise CouldNot("source-absent", what, file=path)
     ledger = Ledger(dataset_folder / "dataset.toml")
     for line, document in CorpusFile(path).numbered(
-        lambda line, text: ledger.fault(Fault(f"{path}:{line}", text))
+        lambda line, text: ledger.fault(Fault(text, file=path, line=line))
     ):
         ledger.enter(CORPUS, document, line)
     ledger.check()
@@ -147,7 +146,7 @@ def survey(dataset_folder: Path, name: str, version: str = "") -> Lock:
 
 def _check_recipe(recipe: Recipe, path: Path) -> None:
     """Refuse what can be seen to be wrong before any source is opened."""
-    found: list[str] = []
+    found: list[Fault] = []
     for source in recipe.source:
         problems = [] if isinstance(source, Inline) else selection_faults(source)
         if source.prefix and encode_id(source.prefix) != source.prefix:
@@ -155,9 +154,9 @@ def _check_recipe(recipe: Recipe, path: Path) -> None:
         # What is read back later with its metadata must not fail there, where the recipe is far away.
         trial = parse_document({"_id": "x", "text": "", "metadata": source.metadata})
         problems += [trial] if isinstance(trial, str) else []
-        found += [f"source {source.name!r}: {problem}" for problem in problems]
+        found += [Fault(problem, file=path, subject=f"source {source.name!r}") for problem in problems]
     if found:
-        raise Faults([Fault(str(path), message) for message in found], consequence=CONSEQUENCE)
+        raise Faults(found, consequence=CONSEQUENCE)
 
 
 @contextlib.contextmanager
@@ -186,17 +185,13 @@ def _inline(
     """The documents of the dataset's own file, with their lines."""
     path = dataset / CORPUS
     if override is not None:
-        raise Misuse(
-            f"source {source.name!r} is inline: its documents are in {path}, and no other place can be given",
-            reason="override-inline",
-        )
+        what = f"is inline: its documents are in {path}, and no other place can be given"
+        raise Misuse("override-inline", what, subject=f"source {source.name!r}")
     if not path.exists():
-        raise CouldNot(
-            f"cannot reconstruct source {source.name!r}: {path} does not exist", reason="source-absent"
-        )
+        raise CouldNot("source-absent", f"{path} does not exist", subject=f"source {source.name!r}")
 
     def fault(line: int, message: str) -> None:
-        ledger.fault(Fault(f"{path}:{line}", message))
+        ledger.fault(Fault(message, file=path, line=line))
 
     for line, document in CorpusFile(path).numbered(fault):
         tally.seen += 1
@@ -205,7 +200,8 @@ def _inline(
         name = prefixed(source.prefix or "", document.id)
         yield Document(name, document.title, document.text, {**source.metadata, **document.metadata}), line
     if tally.documents == 0:
-        ledger.fault(Fault(str(path), f"source {source.name!r} gave no documents: the file holds none"))
+        what = "gave no documents: the file is empty"
+        ledger.fault(Fault(what, file=path, subject=f"source {source.name!r}"))
 
 
 def _location(source: Source) -> str:

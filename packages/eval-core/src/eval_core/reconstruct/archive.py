@@ -49,7 +49,7 @@ def opened(
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise _error(source, f"{path} cannot be read: {error.strerror or error}", "source-absent") from error
+        raise _error(source, "source-absent", f"{path} cannot be read: {error.strerror or error}") from error
     with stream:
         # Digest and content are read through one handle: a file that is exchanged in between changes nothing.
         found = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -60,13 +60,13 @@ def opened(
         yield State(pinned=True, sha256=source.sha256), _entries(stream, source, path)
 
 
-def _error(source: Archive, what: str, reason: str, remedy: str | None = None) -> CouldNot:
-    return CouldNot(f"cannot reconstruct source {source.name!r}: {what}", reason=reason, remedy=remedy)
+def _error(source: Archive, code: str, what: str, mend: str | None = None) -> CouldNot:
+    return CouldNot(code, what, subject=f"source {source.name!r}", mend=mend)
 
 
-def _differs(source: Archive, path: Path, found: str, remedy: str | None = None) -> CouldNot:
+def _differs(source: Archive, path: Path, found: str, mend: str | None = None) -> CouldNot:
     what = f"{path} has sha256 {found[:12]}…, the recipe pins {source.sha256[:12]}…; it was not used"
-    return _error(source, what, "archive-digest-differs", remedy and f"{remedy}  (it is fetched again)")
+    return _error(source, "archive-digest-differs", what, mend and f"{mend}  (it is fetched again)")
 
 
 def _local(source: Archive, override: Path) -> Path:
@@ -74,7 +74,7 @@ def _local(source: Archive, override: Path) -> Path:
     if override.is_file():
         return override
     if not override.is_dir():
-        raise _error(source, f"{str(override)!r} does not exist", "source-absent")
+        raise _error(source, "source-absent", f"{str(override)!r} does not exist")
     wheels = sorted(override.glob("*.whl"))
     for wheel in wheels:
         with wheel.open("rb") as stream:
@@ -82,7 +82,7 @@ def _local(source: Archive, override: Path) -> Path:
                 return wheel
     count = f"{len(wheels)} wheel{'' if len(wheels) == 1 else 's'}"
     what = f"none of {count} in {str(override)!r} has the pinned sha256 {source.sha256[:12]}…"
-    raise _error(source, what, "archive-digest-differs" if wheels else "source-absent")
+    raise _error(source, "archive-digest-differs" if wheels else "source-absent", what)
 
 
 def _cached(source: Archive, cache: Path, progress: Callable[[str], None]) -> Path:
@@ -139,19 +139,19 @@ def _environment() -> dict[str, str]:
 
 
 def _not_fetched(source: Archive, stderr: str) -> CouldNot:
-    remedy = f"if the wheel is on this machine: --source {source.name}=PATH"
+    mend = f"if the wheel is on this machine: --source {source.name}=PATH"
     if "DO NOT MATCH THE HASHES" in stderr:
         what = f"the registry's {location(source)} does not have the pinned sha256 {source.sha256[:12]}…"
-        return _error(source, what, "archive-digest-differs", remedy)
+        return _error(source, "archive-digest-differs", what, mend)
     if "No module named pip" in stderr:
         what = "pip is not installed beside this Python, and an archive source needs it"
-        return _error(source, what, "pip-missing", f"{shlex.quote(sys.executable)} -m ensurepip")
+        return _error(source, "pip-missing", what, f"{shlex.quote(sys.executable)} -m ensurepip")
     lines = [line.removeprefix("ERROR: ").strip() for line in stderr.splitlines() if line.strip()]
     # The last line sums up; those before tell one failed try after the other.
     last = lines[-1][:300] if lines else "no reason given"
     silent = "no package index answered; " if "connection broken" in stderr else ""
     what = f"the wheel of {location(source)} could not be fetched: {silent}{last}"
-    return _error(source, what, "source-absent", remedy)
+    return _error(source, "source-absent", what, mend)
 
 
 def _entries(stream: IO[bytes], source: Archive, path: Path) -> Iterator[Entry]:
@@ -160,7 +160,7 @@ def _entries(stream: IO[bytes], source: Archive, path: Path) -> Iterator[Entry]:
         stream.seek(0)
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, ValueError, OSError) as error:
-        raise _faults(path, [f"is no sound zip file: {error}"]) from error
+        raise _faults(path, [f"is not a sound zip file: {error}"]) from error
     with archive:
         members = archive.infolist()
         faults = [fault for member in members if (fault := _fault(member))]
@@ -195,7 +195,7 @@ def _fault(member: zipfile.ZipInfo) -> str | None:
     if "\\" in name or "\0" in name or name[1:2] == ":":
         return f"holds the member {name!r}, whose name has a backslash, a zero byte or a drive"
     if any(part in ("", ".", "..") for part in parts):
-        return f"holds the member {name!r}, whose name is no plain relative path"
+        return f"holds the member {name!r}, whose name is not a plain relative path"
     if member.flag_bits & 0x1:
         return f"holds the encrypted member {name!r}"
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -213,4 +213,4 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, most: i
 
 
 def _faults(path: Path, messages: list[str]) -> EvalError:
-    return Faults([Fault(str(path), message) for message in messages], consequence="nothing was written")
+    return Faults([Fault(message, file=path) for message in messages], consequence="nothing was written")

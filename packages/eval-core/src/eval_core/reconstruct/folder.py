@@ -33,13 +33,15 @@ def entries(
     label = source.path if override is None else str(override)
     base = os.fsencode(folder / source.path if override is None else override)
     if not os.path.isdir(base):
-        what = "is no folder" if os.path.lexists(base) else "does not exist"
-        raise _error(source, f"{label!r} {what}", f"give its place: --source {source.name}=PATH")
+        what = "is not a folder" if os.path.lexists(base) else "does not exist"
+        raise _absent(source, f"{label!r} {what}", f"give its place: --source {source.name}=PATH")
     start = base
     for part in source.root.encode().split(b"/") if source.root else ():
         start = os.path.join(start, part)
         if os.path.islink(start) or not os.path.isdir(start):
-            raise _error(source, f"root {source.root!r} is no folder of {label!r}  (links are not followed)")
+            raise _absent(
+                source, f"root {source.root!r} is not a folder of {label!r}  (links are not followed)"
+            )
     avoid = {identity for place in leave_out if (identity := _identity(os.fsencode(place)))}
     below = len(os.path.join(base, b""))
     for full in sorted(_walk(source, start, avoid), key=_slashed):
@@ -102,10 +104,8 @@ def _read(source: Folder, path: bytes, most: int) -> bytes:
 
 def _unreadable(source: Folder, error: OSError) -> NoReturn:
     name = os.fsdecode(error.filename) if error.filename is not None else "a file"
-    raise _error(source, f"{name!r} cannot be read: {error.strerror or error}") from error
+    raise _absent(source, f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
-def _error(source: Folder, what: str, remedy: str | None = None) -> CouldNot:
-    return CouldNot(
-        f"cannot reconstruct source {source.name!r}: {what}", reason="source-absent", remedy=remedy
-    )
+def _absent(source: Folder, what: str, mend: str | None = None) -> CouldNot:
+    return CouldNot("source-absent", what, subject=f"source {source.name!r}", mend=mend)

@@ -40,7 +40,7 @@ _ID = "[0-9a-f]{64}|[0-9a-f]{40}"
 #: What git says where a partial clone lacks an object, and the network is not asked.
 _PROMISED = "from promisor remote"
 
-#: Commits are shown by this many digits; the remedy has them all.
+#: Commits are shown by this many digits; the mend has them all.
 _DIGITS = 7
 
 
@@ -83,9 +83,12 @@ def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repos
     scheme = _SCHEME.match(url)
     if scheme is None and not _SCP.fullmatch(url):
         raise Misuse(
-            f"source {source.name!r}: url {public_url(url)!r} is none that can be fetched "
-            "(https://, ssh://, git://, file:// or host:path); write a folder of this machine as path",
-            reason="url-unknown",
+            "url-unknown",
+            "cannot be fetched: write https://, ssh://, git://, file:// or host:path, or give a folder of this "
+            "machine as path",
+            subject=f"source {source.name!r}",
+            key="url",
+            value=public_url(url),
         )
     protocols = ("file",) if scheme and scheme[1] == "file" else _NETWORK
     # The two kinds of id cannot share a repository.
@@ -104,12 +107,11 @@ def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repos
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise repository.error(
-            f"{folder} cannot be made: {error.strerror or error}", "cannot-write"
-        ) from error
+        what = f"{folder} cannot be made: {error.strerror or error}"
+        raise repository.error("cannot-write", what) from error
     made = repository.run("init", "--quiet", "--bare", "--template=", *long)
     if made.returncode != 0:
-        raise repository.error(f"git init failed: {last_line(made.stderr)}", "cannot-write")
+        raise repository.error("cannot-write", f"git init failed: {last_line(made.stderr)}")
     options = ("--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     done = repository.run("fetch", *options, "--", url, f"+{what}:{ref}", protocols=protocols)
     if done.returncode != 0:
@@ -118,16 +120,15 @@ def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repos
 
 
 def _not_fetched(repository: Repository, source: Git, stderr: bytes) -> CouldNot:
-    remedy = f"if a clone is on this machine: --source {source.name}=PATH"
+    mend = f"if a clone is on this machine: --source {source.name}=PATH"
     if source.commit is not None and b"not our ref" in stderr:
         what = f"{repository.label!r} has no commit {source.commit[:_DIGITS]}…"
-        return repository.error(what, "commit-absent", remedy)
+        return repository.error("commit-absent", what, mend)
     if b"couldn't find remote ref" in stderr:
-        return repository.error(
-            f"{repository.label!r} has no branch {source.branch!r}", "branch-absent", remedy
-        )
+        what = f"{repository.label!r} has no branch {source.branch!r}"
+        return repository.error("branch-absent", what, mend)
     what = f"fetching from {repository.label!r} failed: {last_line(stderr)}"
-    return repository.error(what, "source-absent", remedy)
+    return repository.error("source-absent", what, mend)
 
 
 def _branch_ref(repository: Repository, branch: str) -> str:
@@ -141,9 +142,8 @@ def _branch_ref(repository: Repository, branch: str) -> str:
         command = ["git", "check-ref-format", ref]
         checked = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, check=False)
     if checked.returncode != 0:
-        raise Misuse(
-            f"source {repository.source!r}: {branch!r} is no name of a branch", reason="branch-malformed"
-        )
+        what = f"{branch!r} cannot be the name of a branch"
+        raise Misuse("branch-malformed", what, subject=f"source {repository.source!r}")
     return ref
 
 
@@ -154,8 +154,8 @@ def _branch(repository: Repository, branch: str) -> str:
         if commit := resolved(repository, f"{ref}^{{commit}}"):
             return commit
     raise repository.error(
-        f"{repository.label!r} has no branch {branch!r}",
         "branch-absent",
+        f"{repository.label!r} has no branch {branch!r}",
         f"git -C {reachable(repository)} fetch origin {shlex.quote(branch)}:{shlex.quote(branch)}",
     )
 
@@ -178,17 +178,16 @@ class Objects:
                 found = self._answer(name)
         except (BrokenPipeError, EOFError) as error:
             complaint = self._running.complaint()
-            raise self._repository.error(
-                f"git could not read {name}: {complaint}", "repository-damaged"
-            ) from error
+            what = f"git could not read {name}: {complaint}"
+            raise self._repository.error("repository-damaged", what) from error
         if found is None:
             return None
         kind, content = found
         hasher = hashlib.sha1 if len(name) == 40 else hashlib.sha256
         if hasher(f"{kind} {len(content)}\0".encode() + content).hexdigest() != name:
             raise self._repository.error(
-                f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
                 "repository-damaged",
+                f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
                 _anew(self._repository),
             )
         return kind, content
@@ -218,7 +217,7 @@ class Objects:
         if found is None:
             raise _lacks(self._repository, f"{kind} {name}")
         if found[0] != kind:
-            raise self._repository.error(f"object {name} is a {found[0]}, not a {kind}", "repository-damaged")
+            raise self._repository.error("repository-damaged", f"object {name} is a {found[0]}, not a {kind}")
         return found[1]
 
     def file(self, name: str, most: int) -> bytes:
@@ -235,9 +234,8 @@ def _anew(repository: Repository) -> str:
 
 
 def _lacks(repository: Repository, what: str) -> CouldNot:
-    return repository.error(
-        f"{repository.label!r} lacks the {what}  (partial clone?)", "object-absent", _anew(repository)
-    )
+    what = f"{repository.label!r} lacks the {what}  (partial clone?)"
+    return repository.error("object-absent", what, _anew(repository))
 
 
 @contextlib.contextmanager
@@ -254,13 +252,14 @@ def _tree(repository: Repository, objects: Objects, commit: str) -> str:
     kind, content = found
     if kind != "commit":
         raise Misuse(
-            f"source {repository.source!r}: {commit} is the id of a {kind}, not of a commit; "
-            "git rev-parse 'NAME^{commit}' gives the commit of a tag",
-            reason="commit-wrong-type",
+            "commit-wrong-type",
+            f"{commit} is the id of a {kind}, not of a commit",
+            subject=f"source {repository.source!r}",
+            mend="git rev-parse 'NAME^{commit}'  gives the commit of a tag",
         )
     tree = re.match(rf"tree ({_ID})\n".encode(), content)
     if tree is None:
-        raise repository.error(f"commit {commit} names no tree", "repository-damaged")
+        raise repository.error("repository-damaged", f"commit {commit} names no tree")
     return tree[1].decode()
 
 
@@ -268,8 +267,8 @@ def _absent(repository: Repository, commit: str) -> CouldNot:
     shallow = repository.run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
     depth = "--depth=1 " if shallow else ""  # on a full clone it would cut the history off
     return repository.error(
-        f"{repository.label!r} has no commit {commit[:_DIGITS]}…  ({'shallow clone?' if shallow else 'not fetched?'})",
         "commit-absent",
+        f"{repository.label!r} has no commit {commit[:_DIGITS]}…  ({'shallow clone?' if shallow else 'not fetched?'})",
         f"git -C {reachable(repository)} fetch {depth}origin {commit}",
     )
 
@@ -295,7 +294,7 @@ def _entries(repository: Repository, objects: Objects, tree: str) -> Generator[E
             complaint = listing.complaint()
             if promised := re.search(rf"({_ID}) {_PROMISED}", complaint):
                 raise _lacks(repository, f"object {promised[1]}")
-            raise repository.error(f"git could not list {tree}: {complaint}", "repository-damaged")
+            raise repository.error("repository-damaged", f"git could not list {tree}: {complaint}")
 
 
 def _records(stream: IO[bytes]) -> Iterator[bytes]:

@@ -47,15 +47,16 @@ class Ledger:
 
     def _again(self, source: str, name: str, line: int) -> None:
         first, first_line = self._givers[name]
-        where = f"{self._recipe.parent / 'corpus.jsonl'}:{line}" if line else str(self._recipe)
+        file = self._recipe.parent / "corpus.jsonl" if line else self._recipe
         if first == source and line:
-            self.fault(Fault(where, f"_id {name!r} again (first at line {first_line})"))
+            self.fault(Fault(f"_id {name!r} again (first at line {first_line})", file=file, line=line))
         else:
             self.fault(
                 Fault(
-                    where,
-                    f"source {source!r} gives the document {name!r}, and so does source {first!r}; "
-                    "give one of them another prefix",
+                    f"gives the document {name!r}, and so does source {first!r}; give one of them another prefix",
+                    file=file,
+                    line=line or None,
+                    subject=f"source {source!r}",
                 )
             )
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from eval_core.errors import Fault, Faults
-from eval_core.faults import first_fault
+from eval_core.faults import first
 from eval_core.files import digest, read_text, write_text
 from eval_core.models import Closed
 from eval_core.sets.definition import Definition
@@ -109,6 +109,7 @@ def read_lock(path: Path) -> Lock:
     try:
         return Lock.model_validate_json(text)
     except ValidationError as error:
+        key, value, what = first(error, Lock)
         raise Faults(
-            [Fault(str(path), first_fault(error, Lock))], consequence="the lock was not used"
+            [Fault(what, file=path, key=key, value=value)], consequence="the lock was not used"
         ) from error

@@ -30,10 +30,8 @@ def overrides_from_environment(names: Iterable[str]) -> dict[str, Path]:
             continue
         other = claimed.setdefault(key, name)
         if other != name:
-            raise Misuse(
-                f"{key} stands for the sources {other!r} and {name!r}; unset it and say --source NAME=PATH",
-                reason="override-ambiguous",
-            )
+            what = f"stands for the sources {other!r} and {name!r}; unset it and say --source NAME=PATH"
+            raise Misuse("override-ambiguous", what, key=key)
         found[name] = Path(os.environ[key])
     return found
 
@@ -48,8 +46,8 @@ def check_overrides(overrides: Iterable[str], names: Iterable[str]) -> None:
     for name in overrides:
         if name not in known:
             raise Misuse(
-                f"no source {name!r} to override{did_you_mean(name, known)}  (sources: {', '.join(known) or 'none'})",
-                reason="override-unknown",
+                "override-unknown",
+                f"there is no source {name!r}{did_you_mean(name, known)}  (sources: {', '.join(known) or 'none'})",
             )
 
 

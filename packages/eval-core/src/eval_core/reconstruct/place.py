@@ -19,7 +19,7 @@ def corpus_of(folder: Path, definition: Definition | None, output: Path) -> Path
         output: the workspace's `.eval`.
 
     Raises:
-        CouldNot: it was not reconstructed, or by another recipe. The remedy is the command that does it.
+        CouldNot: it was not reconstructed, or by another recipe. The mend is the command that does it.
         Misuse, Faults: the lock beside it cannot be read.
     """
     from eval_core.reconstruct import CORPUS, LOCK
@@ -29,19 +29,13 @@ def corpus_of(folder: Path, definition: Definition | None, output: Path) -> Path
     if definition is None or recipe is None or all(_as_it_lies(source) for source in recipe.source):
         return folder / CORPUS
     place = output / "corpora" / definition.name
-    remedy = f"eval-core reconstruct {shlex.quote(str(folder))}"
+    mend = f"eval-core reconstruct {shlex.quote(str(folder))}"
     if not (place / CORPUS).is_file() or not (place / LOCK).is_file():
-        raise CouldNot(
-            f"{place / CORPUS}: the corpus of {definition.name!r} is not built yet",
-            reason="corpus-absent",
-            remedy=remedy,
-        )
+        what = f"the corpus of {definition.name!r} is not built yet"
+        raise CouldNot("corpus-absent", what, file=place / CORPUS, mend=mend)
     if read_lock(place / LOCK).recipe != recipe_digest(definition):
-        raise CouldNot(
-            f"{place / CORPUS}: was built by another recipe than the one in {folder / 'dataset.toml'}",
-            reason="corpus-stale",
-            remedy=remedy,
-        )
+        what = f"was built by another recipe than the one in {folder / 'dataset.toml'}"
+        raise CouldNot("corpus-stale", what, file=place / CORPUS, mend=mend)
     return place / CORPUS
 
 

@@ -91,9 +91,9 @@ class Repository:
             finally:
                 running.stop()
 
-    def error(self, what: str, reason: str, remedy: str | None = None) -> CouldNot:
+    def error(self, code: str, what: str, mend: str | None = None) -> CouldNot:
         """A failure of this repository's source."""
-        return CouldNot(f"cannot reconstruct source {self.source!r}: {what}", reason=reason, remedy=remedy)
+        return CouldNot(code, what, subject=f"source {self.source!r}", mend=mend)
 
 
 class Running:
@@ -159,7 +159,7 @@ def git_needed() -> Iterator[None]:
     except FileNotFoundError as error:
         if error.filename != "git":
             raise
-        raise CouldNot("git is not installed, and a git source needs it", reason="git-missing") from error
+        raise CouldNot("git-missing", "git is not installed, and a git source needs it") from error
 
 
 def environment(protocols: tuple[str, ...] = ()) -> dict[str, str]:
@@ -200,32 +200,24 @@ def find(path: Path, label: str, source: str) -> Repository:
     Raises:
         CouldNot: there is none.
     """
-    remedy = f"give its place: --source {source}=PATH"
+    subject, mend = f"source {source!r}", f"give its place: --source {source}=PATH"
     try:
         named = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise CouldNot(
-            f"cannot reconstruct source {source!r}: {label!r} does not exist",
-            reason="source-absent",
-            remedy=remedy,
-        ) from error
+        raise CouldNot("source-absent", f"{label!r} does not exist", subject=subject, mend=mend) from error
     for folder in (named, *named.parents):
         found = _git_directory(folder)
         if found is None:
             continue
         if folder != named and not _same_owner(found, named):
             raise CouldNot(
-                f"cannot reconstruct source {source!r}: {label!r} is no git repository, and the one above it, "
-                f"{str(folder)!r}, belongs to another user",
-                reason="repository-untrusted",
-                remedy=f"if that is the one: --source {source}={shlex.quote(str(folder))}",
+                "repository-untrusted",
+                f"{label!r} is not a git repository, and the one above it, {str(folder)!r}, belongs to another user",
+                subject=subject,
+                mend=f"if that is the one: --source {source}={shlex.quote(str(folder))}",
             )
         return Repository(found, label, source, named)
-    raise CouldNot(
-        f"cannot reconstruct source {source!r}: {label!r} is no git repository",
-        reason="source-absent",
-        remedy=remedy,
-    )
+    raise CouldNot("source-absent", f"{label!r} is not a git repository", subject=subject, mend=mend)
 
 
 def _git_directory(folder: Path) -> Path | None:

@@ -78,7 +78,7 @@ def selection_faults(source: Git | Archive | Folder) -> list[str]:
     faults = [fault for glob in (*source.include, *source.exclude) if (fault := glob_fault(glob))]
     if source.root and any(part in ("", ".", "..") for part in source.root.split("/")):
         faults.append(
-            f"root {source.root!r} is no plain path; write folder/folder, without . and .. or outer slashes"
+            f"root {source.root!r} is not a plain path; write folder/folder, without . and .. or outer slashes"
         )
     return faults
 
@@ -154,7 +154,7 @@ def _nothing(source: Git | Archive | Folder, tally: Tally) -> Misuse:
         why = f"include {list(source.include)} matched none of {_files(tally.seen)}{but}"
     else:
         why = f"all of {_files(tally.seen)} were skipped: {summary(tally.skipped())}"
-    return Misuse(f"source {source.name!r} gave no documents: {why}", reason="source-empty")
+    return Misuse("source-empty", f"gave no documents: {why}", subject=f"source {source.name!r}")
 
 
 def _files(count: int) -> str:

@@ -21,7 +21,6 @@ from eval_core.reconstruct.repository import Repository, find, reachable, resolv
 Kind = Literal["file", "folder", "symlink", "submodule", "nothing"]
 
 _SOURCE = "tree"
-_PREFIX = f"cannot reconstruct source {_SOURCE!r}: "
 _TREE = re.compile(rb"tree ([0-9a-f]{40}(?:[0-9a-f]{24})?)\n")
 _MODES: dict[bytes, Kind] = {b"40000": "folder", b"120000": "symlink", b"160000": "submodule"}
 
@@ -138,7 +137,7 @@ class Tree:
                 entries[content[space + 1 : end]] = (_MODES.get(mode, "file"), content[end + 1 : after].hex())
                 place = after
         except ValueError as error:
-            raise self._repository.error(f"tree {name} is no tree", "repository-damaged") from error
+            raise self._repository.error("repository-damaged", f"object {name} is not a tree") from error
         return entries
 
 
@@ -158,7 +157,7 @@ def opened(place: Path, revision: str) -> Iterator[Tree]:
         objects = Objects(repository, running)
         top = _TREE.match(objects.expect(commit, "commit"))
         if top is None:
-            raise repository.error(f"commit {commit} names no tree", "repository-damaged")
+            raise repository.error("repository-damaged", f"commit {commit} names no tree")
         yield Tree(repository, objects, commit, top[1].decode())
 
 
@@ -176,18 +175,18 @@ def _unknown(repository: Repository, revision: str) -> CouldNot:
 
     where = reachable(repository)
     if repository.run("rev-parse", "--git-dir").returncode != 0:
-        return CouldNot(f"{repository.label!r} is no sound git repository", reason="repository-damaged")
+        return CouldNot("repository-damaged", f"{repository.label!r} is not a sound git repository")
     if resolved(repository, "HEAD") is None and revision == "HEAD":
         return CouldNot(
+            "commit-absent",
             f"{repository.label!r} has no commit yet, so there is no tree to look in",
-            reason="commit-absent",
-            remedy=f"git -C {where} commit  makes the first one",
+            mend=f"git -C {where} commit  makes the first one",
         )
     shallow = says("--is-shallow-repository")
     return CouldNot(
+        "commit-absent",
         f"{repository.label!r} has no commit {revision!r}  ({'shallow clone?' if shallow else 'not fetched?'})",
-        reason="commit-absent",
-        remedy=f"git -C {where} fetch {'--unshallow ' if shallow else ''}origin",
+        mend=f"git -C {where} fetch {'--unshallow ' if shallow else ''}origin",
     )
 
 
@@ -197,14 +196,12 @@ def _worded(repository: Repository | None, revision: str) -> Iterator[None]:
     try:
         yield
     except CouldNot as error:
-        if not error.message.startswith(_PREFIX):
+        if error.details.subject != f"source {_SOURCE!r}":
             raise
-        what, remedy, reason = error.message.removeprefix(_PREFIX), error.remedy, error.reason
+        code, what, mend = error.code, error.details.what, error.details.mend
         if repository is None:
-            remedy = "run it in a checkout, or name one: --repo DIR"
-        elif "promisor remote" in what:
-            remedy = f"git -C {reachable(repository)} fetch --refetch --no-filter origin"
-            what, reason = f"{what}  (partial clone?)", "object-absent"
-        raise CouldNot(
-            f"cannot read the tree of {revision!r}: {what}", reason=reason, remedy=remedy
-        ) from error
+            mend = "run it in a checkout, or name one: --repo DIR"
+        elif "promisor remote" in what:  # git's own words
+            mend = f"git -C {reachable(repository)} fetch --refetch --no-filter origin"
+            code, what = "object-absent", f"{what}  (partial clone?)"
+        raise CouldNot(code, what, subject=f"the tree of {revision!r}", mend=mend) from error

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError, ValidationInfo, model_validator
 
-from eval_core.errors import Refused
+from eval_core.errors import UNSET, Refused
 from eval_core.files import atomic, refuse_special
 from eval_core.reports.check import (
     check_digests,
@@ -27,6 +27,9 @@ from eval_core.reports.check import (
 from eval_core.reports.models import Digests, ReportFields, ReportRow, Slice, Summary
 from eval_core.scoring import metrics
 from eval_core.scoring.memory import uncollected
+
+if TYPE_CHECKING:
+    from eval_core.faults import Described
 
 SCHEMA = "report-v1"
 
@@ -128,11 +131,10 @@ def report_bytes(path: Path) -> bytes:
         refuse_special(path)
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise Refused(f"{path}: no such report", reason="report-missing") from error
+        raise Refused("report-missing", "there is no such report", file=path) from error
     except OSError as error:
-        raise Refused(
-            f"{path}: cannot be read: {error.strerror or error}", reason="report-missing"
-        ) from error
+        what = f"cannot be read: {error.strerror or error}"
+        raise Refused("report-missing", what, file=path) from error
 
 
 def parse_report(raw: bytes, path: Path, arm: str | None = None, *, known: bool = False) -> Report:
@@ -146,26 +148,25 @@ def parse_report(raw: bytes, path: Path, arm: str | None = None, *, known: bool 
             if not known:
                 json.loads(raw, object_pairs_hook=_distinct)
     except ValidationError as error:
-        raise Refused(f"{path}: {_told(raw, error)}", reason="report-malformed") from error
+        key, value, what = _told(raw, error)
+        raise Refused("report-malformed", what, file=path, key=key, value=value) from error
     except (ValueError, OverflowError) as error:
-        raise Refused(f"{path}: {error}", reason="report-malformed") from error
+        raise Refused("report-malformed", str(error), file=path) from error
     if arm is not None and report.arm != arm:
-        raise Refused(
-            f"{path}: is a report of arm {report.arm!r}, not of {arm!r}", reason="report-of-another-arm"
-        )
+        what = f"is a report of arm {report.arm!r}, not of {arm!r}"
+        raise Refused("report-of-another-arm", what, file=path)
     return report
 
 
-def _told(raw: bytes, error: ValidationError) -> str:
-    if not raw.strip():
-        return "is empty"
-    detail = error.errors(include_url=False, include_context=False)[0]
-    if detail["type"] == "json_invalid":
-        where = detail["msg"].removeprefix("Invalid JSON: ")
-        return f"is not whole JSON: {where}; measure again"
-    from eval_core.faults import first_fault
+def _told(raw: bytes, error: ValidationError) -> Described:
+    from eval_core.faults import Described, first
 
-    return first_fault(error, Report)
+    if not raw.strip():
+        return Described(None, UNSET, "is empty")
+    detail = error.errors(include_url=False)[0]
+    if detail["type"] == "json_invalid":
+        return Described(None, UNSET, f"is not whole JSON: {detail['ctx']['error']}; measure again")
+    return first(error, Report)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from eval_core.errors import Fault, Faults
 from eval_core.files import read_text
-from eval_core.models import NAME, Closed, at_line, parse_toml
+from eval_core.models import NAME, Closed, line_in, parse_toml
 from eval_core.reports.provenance import DIVERGES, Finding
 
 WAIVERS = Path("policy") / "waivers.toml"
@@ -118,10 +118,8 @@ def read(path: Path = WAIVERS) -> Waivers:
     for place, waiver in enumerate(waivers.waiver):
         key = (waiver.arm, waiver.fingerprint)
         if key in seen:
-            where = at_line(path, text, ["waiver", f"[{place}]"])
-            faults.append(
-                Fault(where, f"waives {waiver.fingerprint[:12]}… of {waiver.arm!r} again; keep one")
-            )
+            what = f"waives {waiver.fingerprint[:12]}… of {waiver.arm!r} again; keep one"
+            faults.append(Fault(what, file=path, line=line_in(text, ["waiver", f"[{place}]"])))
         seen.add(key)
     if faults:
         raise Faults(faults)

@@ -39,7 +39,7 @@ class Engine:
         ranks: bool = True,
     ) -> None:
         if ties not in TIES:
-            raise Misuse(f"ties {ties!r} should be one of {', '.join(TIES)}", reason="usage")
+            raise Misuse("usage", f"should be one of {', '.join(TIES)}", key="ties", value=ties)
         self.own = own
         self.duplicates = 0
         self._qrels = qrels
@@ -179,24 +179,21 @@ class Engine:
     def _nothing(self, run: str, judgements: str, unscorable: list[str], left_out: list[str]) -> Misuse:
         """Why nothing was scored."""
         if not self._qrels:
-            return Misuse(f"{judgements}: no query is judged", reason="judgements-empty")
+            return Misuse("judgements-empty", "no query is judged", file=judgements)
         if len(unscorable) == len(self._qrels):
-            return Misuse(
-                f"{judgements}: no query has a document of grade 1 or more, so that there is nothing to find",
-                reason="nothing-relevant",
-            )
+            what = "no query has a document of grade 1 or more, so that there is nothing to find"
+            return Misuse("nothing-relevant", what, file=judgements)
         if left_out and not self._strangers:
-            return Misuse(
-                f"{run}: no query was answered ({len(left_out)} errored, unscored or unscorable); measure again",
-                reason="nothing-scored",
-            )
+            what = f"no query was answered ({len(left_out)} errored, unscored or unscorable)"
+            return Misuse("nothing-scored", what, file=run)
         if not self._strangers:
-            return Misuse(f"{run}: answers no query that can be scored", reason="run-empty")
+            return Misuse("run-empty", "answers no query that can be scored", file=run)
         known = next(query for query in self._qrels if query not in unscorable)
         return Misuse(
-            f"{run} and {judgements} have no query in common that can be scored: the run has {self._stranger!r}, the "
+            "run-unjudged",
+            f"has no query in common with {judgements} that can be scored: the run has {self._stranger!r}, the "
             f"judgements {known!r}; are they of the same set, with ids written alike?",
-            reason="no-common-query",
+            file=run,
         )
 
 
@@ -208,7 +205,8 @@ def _check_gains(qrels: Mapping[str, Mapping[str, int]], measures: Sequence[Meas
         for document, grade in grades.items():
             if grade > MOST_EXPONENT:
                 raise Misuse(
-                    f"{exponential}: the grade {grade} of {document!r} for {query!r} has no exponential gain in double "
+                    "grade-too-large",
+                    f"the grade {grade} of {document!r} for {query!r} has no exponential gain in double "
                     f"precision (at most {MOST_EXPONENT}); use {exponential._replace(gain='lin')}, or smaller grades",
-                    reason="grade-too-large",
+                    key=str(exponential),
                 )

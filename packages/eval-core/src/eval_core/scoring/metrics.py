@@ -212,9 +212,9 @@ def parse(name: str) -> Measure:
             return measure
     known = _known(name)
     if (deep := re.fullmatch(r"[a-z_]+@([0-9]+)(\(.*)?", name)) and len(deep[1]) > _DIGITS:
-        raise Misuse(f"measure {name!r}: a cut-off has at most {_DIGITS} digits", reason="measure-unknown")
+        raise Misuse("measure-unknown", f"measure {name!r}: a cut-off has at most {_DIGITS} digits")
     nearest = did_you_mean(_other_names(name), known)
-    raise Misuse(f"no such measure {name!r}{nearest}  (known: {', '.join(known)})", reason="measure-unknown")
+    raise Misuse("measure-unknown", f"there is no measure {name!r}{nearest}  (known: {', '.join(known)})")
 
 
 #: What other tools call them, for the suggestion alone.

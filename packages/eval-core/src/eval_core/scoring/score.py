@@ -70,7 +70,7 @@ def _all_texts(query: str, documents: Mapping[str, float] | Sequence[str]) -> No
         told = "a list of document ids is expected, not a text"
     except TypeError as error:
         told = f"document ids should be texts: {error}"
-    raise Misuse(f"query {query!r}: {told}", reason="run-malformed")
+    raise Misuse("run-malformed", told, subject=f"query {query!r}")
 
 
 def _rising(query: str, scores: Mapping[str, float]) -> list[float]:
@@ -79,10 +79,8 @@ def _rising(query: str, scores: Mapping[str, float]) -> list[float]:
     if (total := sum(rising)) != total:
         for document, score in scores.items():
             if score != score:
-                raise Misuse(
-                    f"query {query!r}: the score of {document!r} is NaN; mend the system that gave it",
-                    reason="run-malformed",
-                )
+                what = f"the score of {document!r} is NaN; mend the system that gave it"
+                raise Misuse("run-malformed", what, subject=f"query {query!r}")
     return rising
 
 

@@ -351,7 +351,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     for p in p_values:
         if not 0 <= p <= 1:
-            raise ValueError(f"{p!r} is no p value: it should lie within [0, 1]")
+            raise ValueError(f"{p!r} is not a p value: it should lie within [0, 1]")
     adjusted = [0.0] * len(p_values)
     reached = 0.0
     for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -531,4 +531,4 @@ def _usable(values: Sequence[float]) -> None:
         raise ValueError("there are no values: nothing was scored, so there is nothing to bound or to test")
     if not all(map(math.isfinite, values)):
         odd = next(value for value in values if not math.isfinite(value))
-        raise ValueError(f"{odd!r} among the values is no number to take a mean of; score again")
+        raise ValueError(f"{odd!r} among the values is not a number to take a mean of; score again")

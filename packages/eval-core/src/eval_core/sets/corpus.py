@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.backend import Document
-from eval_core.errors import CouldNot, Fault, Faults
-from eval_core.files import BOM, BOM_FAULT, canonical
+from eval_core.errors import Fault, Faults
+from eval_core.files import BOM, BOM_FAULT, canonical, unreadable
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _FIELDS = ("_id", "title", "text", "metadata")
@@ -81,9 +81,7 @@ def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[t
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-        ) from error
+        raise unreadable(path, error) from error
     with stream:
         for number, raw in enumerate(stream, 1):
             if number == 1 and raw.startswith(BOM):
@@ -103,7 +101,7 @@ def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[t
                     )
                 continue
             except UnicodeEncodeError:
-                fault(number, "holds a lone surrogate escape (\\ud800 to \\udfff), which is no character")
+                fault(number, "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character")
                 continue
             except RecursionError:
                 fault(number, "nested too deeply")
@@ -228,7 +226,7 @@ class CorpusFile:
             yield document
 
     def _stop(self, line: int, message: str) -> None:
-        raise Faults([Fault(f"{self._path}:{line}", message)])
+        raise Faults([Fault(message, file=self._path, line=line)])
 
     def numbered(self, fault: Callable[[int, str], None]) -> Iterator[tuple[int, Document]]:
         """Yield (line, document), telling `fault` of each line that is none."""

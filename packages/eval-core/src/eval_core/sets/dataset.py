@@ -10,7 +10,7 @@ from typing import Any
 
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
-from eval_core.files import BOM, BOM_FAULT, digest_file
+from eval_core.files import BOM, BOM_FAULT, digest_file, unreadable
 from eval_core.sets.corpus import (
     CorpusFile,
     corpus_digest,
@@ -27,8 +27,8 @@ MEANINGFUL = ("category", "source", "kind", "scope", "exclude", "time", "must_pa
 
 CONSEQUENCE = "nothing was measured"
 
-#: Reason code where a moving source lost a document that the set judges.
-ABSENT = "judged-document-absent"
+#: What a moving source may bring about: a judgement or an exclusion of a document that is not there.
+ABSENT = "document-unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class _Collector:
     def at(self, path: Path) -> Callable[[int, str], None]:
         return lambda line, message: self.add(path, line, message)
 
-    def add(self, path: Path, line: int, message: str, reason: str = "input-invalid") -> None:
-        self.faults.append(Fault(f"{path}:{line}", message, reason))
+    def add(self, path: Path, line: int, what: str, code: str = "input-invalid") -> None:
+        self.faults.append(Fault(what, code=code, file=path, line=line))
 
 
 def load(
@@ -116,7 +116,7 @@ def load(
         near = did_you_mean(
             str(folder), [str(beside / p.name) for p in beside.iterdir()] if os.path.isdir(beside) else ()
         )
-        raise Misuse(f"{folder}: no such dataset folder{near}", reason="dataset-missing")
+        raise Misuse("dataset-missing", f"there is no such dataset folder{near}", file=folder)
     definition = read_definition(folder)
     plain = definition is None
     definition = definition or Definition(name=_plain_name(folder))
@@ -124,7 +124,8 @@ def load(
     corpus_path = corpus or folder / "corpus.jsonl"
     for path, what in ((corpus_path, "corpus"), (folder / "queries.jsonl", "queries")):
         if not os.path.isfile(path):
-            raise Misuse(f"{path}: no such file; a dataset needs its {what}", reason="dataset-missing")
+            what = f"there is no such file; a dataset needs its {what}"
+            raise Misuse("dataset-missing", what, file=path)
     documents = _read_corpus(corpus_path, tuple(keys), collector)
     timeline = None
     if (folder / "timeline.jsonl").is_file():
@@ -160,11 +161,9 @@ def load(
         collector.at(folder / "queries.jsonl")(1, f"holds no query of split {split!r}")
     if collector.faults:
         faults = Faults(collector.faults, consequence=CONSEQUENCE)
-        if _moves(definition) and all(fault.reason == ABSENT for fault in collector.faults):
+        if _moves(definition) and all(fault.code == ABSENT for fault in collector.faults):
             # The set is as it was; it is the source that moved on, and nothing in the set's files is wrong.
-            raise CouldNot(
-                faults.message, reason=ABSENT, remedy="Judge what took its place, or pin the source."
-            )
+            raise CouldNot("judged-document-absent", faults.details.what)
         raise faults
     return dataset
 
@@ -267,9 +266,7 @@ def _read_queries(
 def _only_split(folder: Path) -> str:
     splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
     if not splits:
-        raise Misuse(
-            f"{folder / 'qrels'}: holds no judgements; expected qrels/test.tsv", reason="dataset-missing"
-        )
+        raise Misuse("dataset-missing", "holds no judgements; expected qrels/test.tsv", file=folder / "qrels")
     return splits[0] if len(splits) == 1 else "test"
 
 
@@ -281,10 +278,8 @@ def _read_qrels(
 ) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int]]:
     splits = sorted(p.stem for p in path.parent.glob("*.tsv"))
     if not os.path.isfile(path):
-        raise Misuse(
-            f"{path}: no such split{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})",
-            reason="split-unknown",
-        )
+        near = f"{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})"
+        raise Misuse("split-unknown", f"there is no such split{near}", file=path)
     judgements: dict[str, dict[str, int]] = {}
     places: dict[tuple[str, str], int] = {}
     fault = collector.at(path)
@@ -292,9 +287,7 @@ def _read_qrels(
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-        ) from error
+        raise unreadable(path, error) from error
     if raw.startswith(BOM):
         fault(1, BOM_FAULT)
         raw = raw[len(BOM) :]

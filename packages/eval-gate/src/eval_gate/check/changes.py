@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from eval_core.policy.bars import TOLERANCE
-from eval_core.policy.evidence import Line
-from eval_core.reports.entries import Entry
+from eval_core.policy import TOLERANCE, Line
+from eval_core.reports import Entry, Judged, Report, ReportRow
 from eval_core.reports.keys import (
     SYSTEM_PARTS,
     Difference,
@@ -12,8 +11,6 @@ from eval_core.reports.keys import (
     nested_differences,
     query_digest,
 )
-from eval_core.reports.models import Judged, ReportRow
-from eval_core.reports.report import Report
 from eval_gate.verdict import Changed, Moved
 
 #: Parts of the task that are shown by their values; the others are digests.

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eval_core.console import utf8
-from eval_core.reports.report import Report
+from eval_core.reports import Report
 from eval_gate.check.eligibility import Standing
 from eval_gate.check.head import head
 
@@ -95,7 +95,7 @@ class Checkout:
 
     @cached_property
     def _uncommitted(self) -> tuple[str, ...]:
-        from eval_core.measuring.environment import uncommitted
+        from eval_core.measuring import uncommitted
 
         return tuple(line[2:].strip() for line in (uncommitted(self._root) or "").splitlines())
 
@@ -116,7 +116,7 @@ class Checkout:
         return bool(self._git("ls-files", "--", os.fspath(path.absolute())))
 
     def _git(self, *arguments: str) -> str | None:
-        from eval_core.measuring.environment import git
+        from eval_core.measuring import git
 
         return git(self._root, *arguments)
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_core.errors import EvalError
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.evidence import Line
-from eval_core.reports.keys import differences
-from eval_core.reports.report import Report
+from eval_core.policy import ArmPolicy, Line
+from eval_core.reports import Report, differences
 from eval_gate.check.changes import in_words, some
 from eval_gate.verdict import Reason
 

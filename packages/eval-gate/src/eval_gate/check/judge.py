@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eval_core.errors import EvalError
-from eval_core.policy.arm import ArmPolicy
+from eval_core.policy import ArmPolicy
 from eval_core.policy.faults import faults
-from eval_core.reports.report import Report
+from eval_core.reports import Report
+from eval_core.reports.models import Environment
 from eval_gate.check import eligibility, rules
 from eval_gate.check.changes import moved, system_changes
 from eval_gate.check.eligibility import Read, Standing
@@ -19,10 +20,10 @@ NO_BRANCH = "held against no branch; --target REV holds it against one"
 
 
 class Seen(NamedTuple):
-    """A report that was looked at: whose, of which commit, and what is said of where it was measured."""
+    """A report that was looked at: whose, where it was measured, and what is said of that."""
 
     arm: str
-    commit: str | None
+    environment: Environment
     sayings: Sequence[str] = ()
 
 
@@ -73,11 +74,15 @@ def judge(
     words = {arm.verdict for arm in arms} | {reason.word for reason in found}
     word: Word = "refused" if "refused" in words else "fail" if "fail" in words else "pass"
     seen = tuple(seen)
-    commits = {one.commit for one in seen}
+    commits = {one.environment.commit for one in seen}
+    classes = {one.environment.class_ for one in seen}
+    dirty = {one.environment.dirty for one in seen}
     return Verdict(
         verdict=word,
         exit_code=0 if word == "pass" else 1,
         commit=commits.pop() if len(commits) == 1 else None,
+        clean=None if not seen or None in dirty else True not in dirty,
+        class_=classes.pop() if len(classes) == 1 else None,
         arms=arms,
         reasons=tuple(found),
         not_gated=tuple(not_gated),

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from eval_core.console import utf8
 from eval_core.errors import Misuse, did_you_mean
+from eval_core.reports import Report
 from eval_core.reports.provenance import check, sidecar
 from eval_core.reports.provenance.configuration import Configured
-from eval_core.reports.report import Report
 from eval_gate.verdict import Reason
 
 #: Where the waivers lie, below the policy's folder.

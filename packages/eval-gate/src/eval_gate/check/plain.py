@@ -15,8 +15,7 @@ from typing import Any
 
 from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
 from eval_core.files import read_text, refuse_special
-from eval_core.policy.bars import TOLERANCE
-from eval_core.policy.models import MOST_QUERIES
+from eval_core.policy import MOST_QUERIES, TOLERANCE
 from eval_core.scoring import metrics
 from eval_gate.check.rules import breach
 from eval_gate.verdict import ArmVerdict, Graded, Reason, Word
@@ -138,7 +137,7 @@ def read_summary(path: Path, arm: str) -> tuple[Mapping[str, Any], bool]:
 
 
 def _ours(raw: bytes, path: Path, arm: str) -> Mapping[str, Any]:
-    from eval_core.reports.report import parse_report
+    from eval_core.reports import parse_report
 
     report = parse_report(raw, path, arm)
     if report.health.errored or report.health.unscored:

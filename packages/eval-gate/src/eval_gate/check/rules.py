@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.bars import TOLERANCE, Bar, must_pass_lost
-from eval_core.policy.chance import reached_on_average
-from eval_core.policy.evidence import Line
-from eval_core.policy.faults import reasons_needed
-from eval_core.policy.models import Budget
+from eval_core.policy import (
+    TOLERANCE,
+    ArmPolicy,
+    Bar,
+    Budget,
+    Line,
+    must_pass_lost,
+    reached_on_average,
+    reasons_needed,
+)
+from eval_core.reports import Report
 from eval_core.reports.models import LATENCY_SAMPLES
-from eval_core.reports.report import Report
 from eval_core.scoring import metrics
 from eval_gate.check.changes import some
 from eval_gate.verdict import Graded, Reason, Significance

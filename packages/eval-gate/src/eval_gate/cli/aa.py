@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.policy.files import Policy
+    from eval_core.policy import Policy
+    from eval_gate.power import Unchanged
     from eval_gate.power.aa import Held
-    from eval_gate.power.models import Unchanged
 
 _EPILOG = """\b
 Examples:
@@ -48,7 +48,7 @@ def aa(arm: str, runs: int | None, evidence: bool, config: Path, policy: Path, f
     if form == "json":
         click.echo(found.model_dump_json(by_alias=True, indent=1))
     else:
-        from eval_gate.power.words import aa_text
+        from eval_gate.power import aa_text
 
         click.echo("\n".join(aa_text(found)))
     return found.exit_code
@@ -56,8 +56,8 @@ def aa(arm: str, runs: int | None, evidence: bool, config: Path, policy: Path, f
 
 def _evidence(arm: str, folder: Path) -> Unchanged:
     from eval_core.errors import Misuse, did_you_mean
-    from eval_core.policy.files import FLOORS, read_policy
-    from eval_gate.power.aa import of_evidence
+    from eval_core.policy import FLOORS, read_policy
+    from eval_gate.power import of_evidence
 
     policy = read_policy(folder)
     if arm not in policy.floors.arms:
@@ -68,10 +68,10 @@ def _evidence(arm: str, folder: Path) -> Unchanged:
 
 def _measured(arm: str, runs: int, config: Path, folder: Path) -> Unchanged:
     from eval_core.config import load_workspace
-    from eval_core.policy.files import FLOORS, read_policy
+    from eval_core.policy import FLOORS, read_policy
     from eval_core.reports.provenance.configuration import configuration
-    from eval_gate.check.origin import without_latency
-    from eval_gate.power.aa import measured_again, of_reports
+    from eval_gate.check import without_latency
+    from eval_gate.power import measured_again, of_reports
 
     workspace = load_workspace(config)
     workspace.chosen((arm,))

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from eval_core.policy.arm import ArmPolicy
-    from eval_core.policy.files import Policy
+    from eval_core.policy import ArmPolicy, Policy
     from eval_core.reports.provenance.configuration import Configured
-    from eval_gate.check.checkout import Checkout
-    from eval_gate.check.judge import Seen
-    from eval_gate.check.origin import Origins
+    from eval_gate.check import Checkout, Origins, Seen
     from eval_gate.verdict import ArmVerdict, Verdict
 
 _EPILOG = """\b
@@ -111,7 +108,7 @@ def check(
     outputs: tuple[str, ...],
 ) -> int:
     """Grade reports against the bars that evidence and choices give; exit 1 unless every arm passes."""
-    from eval_core.policy.files import FLOORS
+    from eval_core.policy import FLOORS
 
     # At its end the interpreter looks through all that is alive for cycles, a tenth of the time of one arm's check.
     # Nothing here waits to be collected: what is frozen is passed over, and the process just ends.
@@ -148,9 +145,9 @@ def _files(outputs: tuple[str, ...], form: str) -> dict[Path, str]:
     """Which file is to be written in which format; nothing that writes is imported where none is."""
     if not outputs:
         return {}
-    from eval_gate.render.files import asked
+    from eval_gate.render.files import destinations
 
-    return asked(outputs, form)
+    return destinations(outputs, form)
 
 
 def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
@@ -206,9 +203,9 @@ class _Gate:
         required: tuple[str, ...],
         target: str | None,
     ) -> None:
-        from eval_core.measuring.environment import environment_class
-        from eval_core.policy.files import read_policy
-        from eval_gate.check.origin import without_latency
+        from eval_core.measuring import environment_class
+        from eval_core.policy import read_policy
+        from eval_gate.check import without_latency
 
         self.folder, self.floors, self.config, self.configured = folder, floors, config, configured
         self.target = _revision(target)
@@ -219,8 +216,7 @@ class _Gate:
     def verdict(self, arms: tuple[str, ...], places: dict[str, Path], reports: Path) -> Verdict:
         """Grade the arms, all of the policy where none is named."""
         from eval_core.console import utf8
-        from eval_core.policy.faults import requirements_left_out
-        from eval_core.policy.files import FLOORS
+        from eval_core.policy import FLOORS, requirements_left_out
         from eval_gate.check.judge import NO_BRANCH, judge
         from eval_gate.verdict import Reason
 
@@ -229,7 +225,7 @@ class _Gate:
         reasons = [Reason.of(error) for error in requirements_left_out(self.policy.floors)]
         held = None
         if self.target is not None:
-            from eval_gate.floors.target import against
+            from eval_gate.floors import against
 
             held = against(self.policy, self.target, self.config)
             reasons += held.reasons
@@ -238,7 +234,7 @@ class _Gate:
         whole = self.floors.name == FLOORS and not arms
         # Most workspaces promote nothing, and need not read how.
         if whole and ((self.folder / "promotions").exists() or (self.configured and self.configured.default)):
-            from eval_gate.promotion.state import Target, mixed
+            from eval_gate.promotion import Target, mixed
 
             branch = Target.of(held.promotions) if held and held.promotions else None
             reasons += mixed(self.config, self.policy, branch)
@@ -258,8 +254,7 @@ class _Gate:
     def _graded(
         self, names: tuple[str, ...], places: dict[str, Path], reports: Path, seen: list[Seen]
     ) -> Iterator[ArmVerdict]:
-        from eval_gate.check.checkout import Checkout
-        from eval_gate.check.origin import Origins, owned, sets
+        from eval_gate.check import Checkout, Origins, owned, sets
 
         origins = Origins(
             self.folder,
@@ -285,9 +280,8 @@ class _Gate:
         self, name: str, path: Path, named: bool, origins: Origins, checkout: Checkout, seen: list[Seen]
     ) -> ArmVerdict:
         from eval_core.errors import Refused
-        from eval_core.reports.report import parse_report, report_bytes
-        from eval_gate.check.eligibility import sayings
-        from eval_gate.check.judge import Seen, judge_arm
+        from eval_core.reports import parse_report, report_bytes
+        from eval_gate.check import Seen, judge_arm, sayings
 
         arm: ArmPolicy | Refused
         try:
@@ -301,7 +295,7 @@ class _Gate:
             return judge_arm(name, arm, error)
         origin = origins.of(report, raw, path)
         standing = checkout.standing(report, path, named)
-        seen.append(Seen(name, report.environment.commit, sayings(report, standing)))
+        seen.append(Seen(name, report.environment, sayings(report, standing)))
         return judge_arm(name, arm, report, standing, origin.reasons, origin.notes)
 
 
@@ -341,7 +335,7 @@ def _unbound(
     path: Path, arms: tuple[str, ...], places: dict[str, Path], reports: Path, allowed: bool
 ) -> Verdict:
     from eval_core.errors import Misuse
-    from eval_gate.check.plain import judge_plain, read_plain
+    from eval_gate.check import judge_plain, read_plain
     from eval_gate.verdict import Verdict, Word
 
     if not allowed:

@@ -13,7 +13,7 @@ from eval_gate.cli.types import margin as margin_of
 
 if TYPE_CHECKING:
     from eval_core.errors import EvalError
-    from eval_core.policy.evidence import Line
+    from eval_core.policy import Line
     from eval_core.reports.provenance.configuration import Configured
     from eval_gate.floors.propose import Proposed, Standing, Wish
 
@@ -112,8 +112,7 @@ def floor(
 ) -> int:
     """Propose the bar that measured runs give, and write it: floors, baseline, budget and evidence."""
     from eval_core.reports.provenance.configuration import configuration
-    from eval_gate.floors.propose import Wish
-    from eval_gate.floors.text import plain
+    from eval_gate.floors import Wish, plain
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
@@ -145,9 +144,8 @@ class _Bar:
     """The policy that stands, and what eval.toml says of its arms."""
 
     def __init__(self, folder: Path, configured: Configured | None, *, native: bool) -> None:
-        from eval_core.policy.files import BUDGETS, FLOORS, Policy, read_policy
-        from eval_core.policy.models import Budgets, Floors
-        from eval_gate.check.origin import owned, without_latency
+        from eval_core.policy import BUDGETS, FLOORS, Budgets, Floors, Policy, read_policy
+        from eval_gate.check import owned, without_latency
 
         self.folder = folder
         plain = without_latency(configured)
@@ -195,7 +193,7 @@ class _Runs:
     def __init__(
         self, output: Path, config: Path, places: Sequence[Path], measuring: bool, bar: _Bar
     ) -> None:
-        from eval_gate.floors.sources import uploaded
+        from eval_gate.floors import uploaded
 
         self.output, self.config, self.bar, self.measuring = output, config, bar, measuring
         self.notes: list[str] = []
@@ -204,8 +202,8 @@ class _Runs:
     def arms(self, named: tuple[str, ...]) -> list[str]:
         """The arms by name, else all that the source has."""
         from eval_core.errors import did_you_mean
-        from eval_core.policy.files import is_name
-        from eval_gate.floors.sources import arms_of, measured_now, without_ci_run
+        from eval_core.policy import is_name
+        from eval_gate.floors import arms_of, measured_now, without_ci_run
 
         known = list(self.runs) if self.runs is not None else arms_of(self.output)
         for name in named:
@@ -229,7 +227,7 @@ class _Runs:
     def of(self, name: str, drift: float | None) -> list[Line]:
         """The runs of an arm."""
         from eval_core.errors import Refused, did_you_mean
-        from eval_gate.floors.sources import history
+        from eval_gate.floors import history
 
         if self.runs is None:
             return history(name, self.output, drift, _note)
@@ -286,9 +284,8 @@ def _joined(refused: Mapping[str, EvalError], others: list[str]) -> EvalError:
 
 
 def _print(found: Mapping[str, Proposed], bar: _Bar, notes: list[str], *, write: bool, form: str) -> None:
-    from eval_gate.floors.proposal import Proposal
+    from eval_gate.floors import Proposal, policy_files, write_all
     from eval_gate.floors.words import proposal, summary, text
-    from eval_gate.floors.write import policy_files, write_all
 
     moved = {name: one for name, one in found.items() if one.moved}
     written: list[str] = []

@@ -10,8 +10,7 @@ import click
 if TYPE_CHECKING:
     from eval_core.errors import Fault
     from eval_core.reconstruct.tree import Tree
-    from eval_gate.guard.inputs import Judged
-    from eval_gate.guard.judge import Finding, GuardVerdict
+    from eval_gate.guard import Finding, GuardVerdict, Judged
 
 _EPILOG = """\b
 Examples:
@@ -71,7 +70,9 @@ def guard(paths: tuple[Path, ...], repo: Path, revision: str, root: str, config:
     below = _root(root)
     with opened(repo, revision) as tree:
         if tree.find(below.encode()).kind != "folder":
-            raise click.UsageError(f"--root {root!r}: is no folder of commit {tree.commit[:7]} ({revision})")
+            raise click.UsageError(
+                f"--root {root!r}: is not a folder of commit {tree.commit[:7]} ({revision})"
+            )
         verdict = judge(_judged(places, tree, below.encode()), tree, revision, below)
     if form == "json":
         click.echo(verdict.model_dump_json(by_alias=True, indent=1))
@@ -104,7 +105,7 @@ def _root(root: str) -> str:
 def _judged(places: list[Path], tree: Tree, root: bytes) -> list[Judged]:
     """Read all inputs; the faults of all of them are told at once."""
     from eval_core.errors import Faults
-    from eval_gate.guard.inputs import read_judged
+    from eval_gate.guard import read_judged
 
     found = []
     faults: list[Fault] = []
@@ -154,7 +155,7 @@ def _head(verdict: GuardVerdict) -> str:
     fail = paint("FAIL", "red")
     bad = sum(finding.path is not None for finding in verdict.findings)
     if bad:
-        are = "is no file" if bad == 1 else "are no files"
+        are = "is not a file" if bad == 1 else "are not files"
         return f"{fail}  {bad:,} of {count(verdict.checked, 'judged path')} {are} of commit {commit}"
     return f"{fail}  {count(verdict.checked, 'judged path')} looked up in commit {commit}"
 

@@ -44,9 +44,8 @@ def power(names: tuple[str, ...], config: Path, policy: Path, flip_rate: float |
     """Say what a set can resolve: the smallest change that counts, and the odds of its bars."""
     from eval_core.config import load_workspace
     from eval_core.errors import CouldNot
-    from eval_core.policy.files import FLOORS, read_policy
-    from eval_gate.power.models import Power
-    from eval_gate.power.resolution import FLIP_RATE, place_of, target, with_odds
+    from eval_core.policy import FLOORS, read_policy
+    from eval_gate.power import FLIP_RATE, Power, place_of, target, with_odds
 
     workspace = load_workspace(config) if config.exists() or not names else None
     held = read_policy(policy) if (policy / FLOORS).exists() else None

@@ -12,13 +12,10 @@ from eval_gate.cli.types import POSITIVE
 
 if TYPE_CHECKING:
     from eval_core.config import Workspace
-    from eval_core.policy.arm import ArmPolicy
-    from eval_core.policy.evidence import Line
-    from eval_core.policy.files import Policy
-    from eval_core.reports.report import Report
+    from eval_core.policy import ArmPolicy, Line, Policy
+    from eval_core.reports import Report
+    from eval_gate.promotion import Places, Promotion, Rule
     from eval_gate.promotion.evidence import Arm
-    from eval_gate.promotion.models import Promotion, Rule
-    from eval_gate.promotion.places import Places
     from eval_gate.promotion.rules import Gathered
     from eval_gate.verdict import Reason
 
@@ -94,8 +91,7 @@ def promote(
     form: str,
 ) -> int:
     """Hold CANDIDATE to the rule for taking INCUMBENT's place as the default; exit 1 unless all of it is proven."""
-    from eval_gate.promotion.models import RULES, read_rules, rule_for
-    from eval_gate.promotion.places import Places, operator_only
+    from eval_gate.promotion import RULES, Places, operator_only, read_rules, rule_for
     from eval_gate.promotion.rules import judge
 
     workspace = _workspace(config)
@@ -128,8 +124,7 @@ def promote(
 
 def _policy(folder: Path, *, needed: bool) -> Policy:
     """What `policy/` says; empty where it need not be there and is not."""
-    from eval_core.policy.files import FLOORS, Policy, read_policy
-    from eval_core.policy.models import Budgets, Floors
+    from eval_core.policy import FLOORS, Budgets, Floors, Policy, read_policy
 
     if needed or (folder / FLOORS).exists():
         return read_policy(folder)
@@ -140,7 +135,7 @@ class _Uploads:
     """What CI measured: the runs of each arm, and the newest report of the candidate."""
 
     def __init__(self, sources: Sequence[Path], candidate: str) -> None:
-        from eval_gate.floors.sources import reports_in, uploaded
+        from eval_gate.floors import reports_in, uploaded
 
         self.runs = uploaded(sources) if sources else None
         reports = [report for path in sources for arm, report in reports_in(path) if arm == candidate]
@@ -195,9 +190,9 @@ class _Held:
 
 def _measured(ours: _Held, theirs: _Held, folder: Path, rule: Rule, places: Places) -> Gathered:
     """The last runs of both arms."""
-    from eval_core.policy.evidence import path_of
+    from eval_core.policy import path_of
+    from eval_gate.promotion import uncommitted
     from eval_gate.promotion.evidence import of_runs
-    from eval_gate.promotion.places import uncommitted
 
     runs = {held.name: held.last(rule.runs) for held in (ours, theirs)}
     found = of_runs((ours.name, runs[ours.name]), (theirs.name, runs[theirs.name]))
@@ -214,8 +209,8 @@ def _compared(
 ) -> Gathered:
     """Comparisons of backends, each as HEAD has it."""
     from eval_core.errors import Refused
+    from eval_gate.promotion import RECORDS
     from eval_gate.promotion.evidence import of_comparisons
-    from eval_gate.promotion.state import RECORDS
     from eval_gate.verdict import Reason
 
     kept, reasons = [], []
@@ -242,10 +237,10 @@ def _changed(
 ) -> Promotion:
     """The promotion with the change that it makes, or why that cannot be made."""
     from eval_core.errors import Refused
-    from eval_core.reports.report import read_report
+    from eval_core.reports import read_report
+    from eval_gate.floors import write_all
     from eval_gate.floors.propose import Wish, propose
-    from eval_gate.floors.write import write_all
-    from eval_gate.promotion.change import plan, unmet
+    from eval_gate.promotion import plan, unmet
     from eval_gate.verdict import Reason
 
     if ours.arm is None or promotion.dataset is None:
@@ -289,7 +284,7 @@ def _dataset(candidate: str, workspace: Workspace | None, config: Path, write: b
     """The key of `[default]` that moves; None where the candidate is not an arm, and nothing is to be written."""
     from eval_core.config import same_folder
     from eval_core.errors import Misuse, did_you_mean
-    from eval_core.policy.files import is_name
+    from eval_core.policy import is_name
 
     if not is_name(candidate):
         raise click.UsageError(f"{candidate!r}: a name is lower-case letters, digits, . _ -")
@@ -311,7 +306,7 @@ def _dataset(candidate: str, workspace: Workspace | None, config: Path, write: b
 
 def _incumbent(candidate: str, incumbent: str | None, workspace: Workspace | None, config: Path) -> str:
     from eval_core.errors import did_you_mean
-    from eval_core.policy.files import is_name
+    from eval_core.policy import is_name
 
     if incumbent is None:
         raise click.UsageError(

@@ -55,7 +55,7 @@ def reasons(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 
 def _check_says(text: str, ctx: click.Context, param: click.Parameter) -> None:
-    from eval_core.policy.faults import says
+    from eval_core.policy import says
 
     if not says(text):
         raise click.BadParameter(

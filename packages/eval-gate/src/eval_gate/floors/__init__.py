@@ -1,1 +1,49 @@
-"""Floors and baselines: proposed from runs, written, and held against those of another commit."""
+"""Floors: proposed from runs, written, and held against those of another commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eval_core import lazily
+
+if TYPE_CHECKING:
+    from eval_gate.floors.difference import changes
+    from eval_gate.floors.proposal import Proposal
+    from eval_gate.floors.propose import CHOSEN, Proposed, Wish
+    from eval_gate.floors.sources import arms_of, history, measured_now, reports_in, uploaded, without_ci_run
+    from eval_gate.floors.target import Held, Promotions, against
+    from eval_gate.floors.text import budgets_text, floors_text, plain
+    from eval_gate.floors.write import policy_files, write_all
+
+__all__ = [
+    "CHOSEN",
+    "Held",
+    "Promotions",
+    "Proposal",
+    "Proposed",
+    "Wish",
+    "against",
+    "arms_of",
+    "budgets_text",
+    "changes",
+    "floors_text",
+    "history",
+    "measured_now",
+    "plain",
+    "policy_files",
+    "reports_in",
+    "uploaded",
+    "without_ci_run",
+    "write_all",
+]
+
+__getattr__ = lazily(
+    __name__,
+    difference="changes",
+    proposal="Proposal",
+    propose="CHOSEN Proposed Wish",
+    sources="arms_of history measured_now reports_in uploaded without_ci_run",
+    target="Held Promotions against",
+    text="budgets_text floors_text plain",
+    write="policy_files write_all",
+)

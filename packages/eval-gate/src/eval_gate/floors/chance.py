@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from eval_core.policy.bars import TOLERANCE, Bar
-from eval_core.policy.evidence import Line
-from eval_core.reports.entries import Entry
+from eval_core.policy import TOLERANCE, Bar, Line
+from eval_core.reports import Entry
 from eval_core.scoring import metrics
 
 #: Random rankings of the whole set that are scored: at least the first, and of a small set as many more as keep the

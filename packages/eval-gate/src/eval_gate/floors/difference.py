@@ -14,12 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from eval_core.policy.arm import ArmPolicy
+from eval_core.policy import ArmFloors, ArmPolicy, Budget, Line, says
 from eval_core.policy.bars import TOLERANCE, Bar, bars, default_drop, must_pass_lost
-from eval_core.policy.evidence import Line
-from eval_core.policy.faults import says
-from eval_core.policy.models import ArmFloors, Budget
-from eval_core.reports.keys import TASK_PARTS, differences
+from eval_core.reports import TASK_PARTS, differences
 from eval_gate.verdict import BarChange
 
 #: Keys of reasons that are neither a field nor a measure: worse numbers, another task, another class, another lane.

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from eval_core.models import Closed
-from eval_core.policy.models import ArmFloors, Budget
+from eval_core.policy import ArmFloors, Budget
 from eval_gate.verdict import BarChange
 
 

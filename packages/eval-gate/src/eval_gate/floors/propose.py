@@ -7,12 +7,22 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from eval_core.errors import Misuse, Refused, did_you_mean
-from eval_core.policy.arm import ArmPolicy, shown_floors
-from eval_core.policy.bars import TOLERANCE, Choices, margin_of, usual_measures
-from eval_core.policy.eligibility import unfit, unlike
-from eval_core.policy.evidence import Line
+from eval_core.policy import (
+    MARGIN,
+    P95_MS,
+    TOLERANCE,
+    ArmFloors,
+    ArmPolicy,
+    Budget,
+    Choices,
+    Line,
+    margin_of,
+    shown_floors,
+    unfit,
+    unlike,
+    usual_measures,
+)
 from eval_core.policy.faults import faults, reasons_needed
-from eval_core.policy.models import MARGIN, P95_MS, ArmFloors, Budget
 from eval_core.scoring import metrics
 from eval_gate.floors.chance import by_floor, reached
 from eval_gate.floors.difference import EVENTS, changes

@@ -13,10 +13,8 @@ from pathlib import Path
 from eval_core.config import Workspace
 from eval_core.errors import CouldNot, Misuse, Refused, did_you_mean
 from eval_core.files import refuse_special
-from eval_core.policy.eligibility import unfit, unlike
-from eval_core.policy.evidence import Line, line_of
-from eval_core.policy.files import is_name
-from eval_core.reports.report import Report, parse_report, read_report
+from eval_core.policy import Line, is_name, line_of, unfit, unlike
+from eval_core.reports import Report, parse_report, read_report
 
 #: Members of a zip file, bytes of one report and of all reports of it: far above what any job uploads.
 MOST_MEMBERS, MOST_BYTES, MOST_ALL = 100_000, 256 << 20, 1 << 30
@@ -77,8 +75,7 @@ def measured_now(
         Misuse: no such arm, or wrong configuration.
         CouldNot: a source is absent, or a backend failed.
     """
-    from eval_core.measuring.loop import measure
-    from eval_core.measuring.plan import backend_faults, prepare
+    from eval_core.measuring import backend_faults, measure, prepare
 
     chosen = workspace.chosen(arms)
     if not chosen:

@@ -15,11 +15,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval_core.errors import CouldNot, EvalError, Misuse, Refused
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.evidence import FOLDER, Line, parse_evidence, path_of, read_evidence
-from eval_core.policy.faults import says
-from eval_core.policy.files import BUDGETS, FLOORS, Policy, parse_budgets, parse_floors
-from eval_core.policy.models import FLOORS_SCHEMA, Budgets, Floors
+from eval_core.policy import (
+    BUDGETS,
+    FLOORS,
+    FLOORS_SCHEMA,
+    FOLDER,
+    ArmPolicy,
+    Budgets,
+    Floors,
+    Line,
+    Policy,
+    parse_budgets,
+    parse_evidence,
+    parse_floors,
+    path_of,
+    read_evidence,
+    says,
+)
 from eval_core.reconstruct.repository import find, resolved
 from eval_core.reconstruct.tree import Tree, opened
 from eval_gate.floors.difference import changes, field_changes, new_reason

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eval_core.errors import Refused
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.models import REQUIRED, ArmFloors, Budgets, Floors
+from eval_core.policy import REQUIRED, ArmFloors, ArmPolicy, Budgets, Floors
 from eval_gate.floors.chance import by_floor
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

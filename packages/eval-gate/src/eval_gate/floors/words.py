@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eval_core.console import clip, count, table
-from eval_core.policy.bars import TOLERANCE, Bar
-from eval_core.policy.evidence import Line
-from eval_core.reports.entries import Entry
+from eval_core.policy import TOLERANCE, Bar, Line
+from eval_core.reports import Entry
 from eval_gate.floors.proposal import ArmProposal, BarMove, QueryMove, RunFacts
 from eval_gate.floors.propose import Proposed
-from eval_gate.power.odds import odds_of, sentences
+from eval_gate.power import odds_of, sentences
 from eval_gate.verdict import BarChange
 
 #: Queries that are named of those that were lost, and of those that were gained.

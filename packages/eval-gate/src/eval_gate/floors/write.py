@@ -12,10 +12,7 @@ from pathlib import Path
 
 from eval_core.errors import CouldNot, Refused
 from eval_core.files import atomic
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.evidence import dump, path_of, read_evidence
-from eval_core.policy.files import BUDGETS, FLOORS, Policy
-from eval_core.policy.models import Budget
+from eval_core.policy import BUDGETS, FLOORS, ArmPolicy, Budget, Policy, dump, path_of, read_evidence
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from eval_core.errors import CouldNot, Fault, Faults, Misuse
-from eval_core.files import BOM
-from eval_core.imports.manifest import read_manifest
+from eval_core.errors import Fault, Faults, Misuse
+from eval_core.files import BOM, unreadable
+from eval_core.imports import read_manifest
 from eval_core.reconstruct.globs import Globs
 from eval_core.reconstruct.tree import Tree
-from eval_core.sets.corpus import CorpusFile, encode_id
-from eval_core.sets.dataset import HEADER
-from eval_core.sets.definition import Archive, Definition, Folder, Git, read_definition
+from eval_core.sets import HEADER, Archive, CorpusFile, Definition, Folder, Git, encode_id, read_definition
 
 Form = Literal["search-eval", "legacy", "dataset"]
 
@@ -51,9 +49,8 @@ def read_judged(path: Path, tree: Tree, root: bytes) -> Judged:
 
 def _manifest(path: Path, root: bytes) -> Judged:
     if path.suffix == ".toml":
-        raise Misuse(
-            f"{path}: is no manifest; a set is named by its folder: {path.parent}", reason="file-malformed"
-        )
+        what = f"is not a manifest; name a set by its folder: {path.parent}"
+        raise Misuse("file-malformed", what, file=path)
     manifest = read_manifest(path)
     wanted: dict[bytes, list[str]] = {}
     for query in manifest.queries:
@@ -81,7 +78,7 @@ def _set(folder: Path, tree: Tree) -> Judged:
         try:
             path = owners.path(document)
         except ValueError as error:
-            faults.append(Fault(judgement.where, str(error)))
+            faults.append(Fault(str(error), file=judgement.file, line=judgement.line))
             continue
         if path is None:
             elsewhere += 1
@@ -165,7 +162,8 @@ def _below(root: bytes, path: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    where: str
+    file: Path
+    line: int
     queries: list[str]
 
 
@@ -173,19 +171,15 @@ def _positive(folder: Path) -> dict[str, _Judgement]:
     """The documents with a positive judgement in any split, with their queries, in the order of the files."""
     files = sorted((folder / "qrels").glob("*.tsv"))
     if not files:
-        raise Misuse(
-            f"{folder}: is neither a manifest nor a set; a set has judgements in qrels/SPLIT.tsv",
-            reason="dataset-missing",
-        )
+        what = "is neither a manifest nor a set; a set has judgements in qrels/SPLIT.tsv"
+        raise Misuse("dataset-missing", what, file=folder)
     found: dict[str, _Judgement] = {}
     faults: list[Fault] = []
     for file in files:
         try:
             raw = file.read_bytes().removeprefix(BOM)
         except OSError as error:
-            raise CouldNot(
-                f"{file}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-            ) from error
+            raise unreadable(file, error) from error
         lines = [(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
         for place, (number, line) in enumerate(lines):
             fields = line.decode("utf-8", "surrogateescape").rstrip("\r").split("\t")
@@ -193,9 +187,9 @@ def _positive(folder: Path) -> dict[str, _Judgement]:
                 continue
             problem = _fault(fields)
             if problem:
-                faults.append(Fault(f"{file}:{number}", problem))
+                faults.append(Fault(problem, file=file, line=number))
             elif int(fields[2]) > 0:
-                queries = found.setdefault(fields[1], _Judgement(f"{file}:{number}", [])).queries
+                queries = found.setdefault(fields[1], _Judgement(file, number, [])).queries
                 if fields[0] not in queries:
                     queries.append(fields[0])
     if faults:

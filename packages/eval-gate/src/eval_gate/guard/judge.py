@@ -124,7 +124,7 @@ def _vacuous(inputs: Sequence[Judged]) -> list[Finding]:
         for judged in empty
     ]
     if not findings and not any(judged.paths for judged in inputs):
-        message = "no judged document is a file of this repository, so nothing was looked at"
+        message = "none of the judged documents is a file of this repository, so nothing was looked at"
         findings.append(Finding(code="guard-vacuous", input="", message=message))
     return findings
 

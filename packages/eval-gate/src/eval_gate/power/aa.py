@@ -9,12 +9,9 @@ from pathlib import Path
 
 from eval_core.config import Workspace
 from eval_core.errors import CouldNot, EvalError, Misuse
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.bars import TOLERANCE, derived_margin, flips
-from eval_core.policy.eligibility import unlike
-from eval_core.policy.evidence import Line, line_of
+from eval_core.policy import TOLERANCE, ArmPolicy, Line, derived_margin, flips, line_of, unlike
 from eval_core.policy.faults import faults
-from eval_core.reports.report import Report, read_report
+from eval_core.reports import Report, read_report
 from eval_core.scoring.statistics import flip_rate_upper
 from eval_gate.power.models import Flipped, JudgedRun, MeasureFlips, PresentPolicy, Unchanged, at_rates
 from eval_gate.power.odds import breaches, odds_of
@@ -103,7 +100,7 @@ def of_reports(arm: str, held: Held, reports: Sequence[Report], policy: Path) ->
     Raises:
         CouldNot: no query was scored in every run.
     """
-    from eval_gate.check.judge import judge_arm
+    from eval_gate.check import judge_arm
 
     judged = []
     for report in reports:

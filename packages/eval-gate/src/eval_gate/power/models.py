@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from eval_core.models import Closed
-from eval_core.policy.bars import Bar
+from eval_core.policy import Bar
 from eval_gate.verdict import Word
 
 

@@ -16,8 +16,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.bars import TOLERANCE, must_pass_lost
+from eval_core.policy import TOLERANCE, ArmPolicy, must_pass_lost
 from eval_core.scoring.statistics import SEED
 
 #: True drops, in points.

@@ -6,19 +6,14 @@ from pathlib import Path
 
 from eval_core.config import OUTPUT, Arm, Workspace
 from eval_core.errors import Misuse, Refused, did_you_mean
-from eval_core.measuring.candidates import counter
+from eval_core.measuring import counter
 from eval_core.measuring.plan import plan
-from eval_core.policy.bars import derived_margin
-from eval_core.policy.chance import expected
+from eval_core.policy import CATEGORY_QUERIES, FLOORS, Policy, derived_margin, expected
 from eval_core.policy.faults import faults
-from eval_core.policy.files import FLOORS, Policy
-from eval_core.policy.models import CATEGORY_QUERIES
-from eval_core.reconstruct.lock import NO_RECIPE
-from eval_core.reconstruct.place import corpus_of
+from eval_core.reconstruct import NO_RECIPE, corpus_of
 from eval_core.scoring import metrics
 from eval_core.scoring.statistics import POWER, binomial_above, resolution
-from eval_core.sets.dataset import load
-from eval_core.sets.definition import read_definition
+from eval_core.sets import load, read_definition
 from eval_gate.power.models import Chance, PolicyOdds, Resolved, Target, arm_bar, at_drops, at_rates
 from eval_gate.power.odds import odds_of, sentences
 

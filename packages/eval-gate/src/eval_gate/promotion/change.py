@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval_core.errors import Misuse
-from eval_core.policy.arm import ArmPolicy
-from eval_core.policy.eligibility import unfit, unlike
-from eval_core.policy.evidence import line_of, path_of
-from eval_core.policy.faults import says
-from eval_core.policy.files import BUDGETS, FLOORS, Policy
-from eval_core.reports.report import Report
-from eval_gate.check.rules import latency
-from eval_gate.floors.write import policy_files
+from eval_core.policy import BUDGETS, FLOORS, ArmPolicy, Policy, line_of, path_of, says, unfit, unlike
+from eval_core.reports import Report
+from eval_gate.check import latency
+from eval_gate.floors import policy_files
 from eval_gate.promotion.evidence import refused
 from eval_gate.promotion.models import FileChange, Promotion, PromotionRecord, Rule
 from eval_gate.promotion.state import RECORDS, number, records

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.errors import EvalError, Refused
 from eval_core.files import digest_file
-from eval_core.policy.eligibility import Problem, unfit, unlike
-from eval_core.policy.evidence import Line
-from eval_core.policy.models import MOST_DRIFT
-from eval_core.reports.keys import differences, nested_differences
+from eval_core.policy import MOST_DRIFT, Line, Problem, unfit, unlike
+from eval_core.reports import differences, nested_differences
 from eval_gate.promotion.models import CitedComparison, CitedRun, Evidence
 from eval_gate.promotion.rules import Gathered, Side, View
 from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
-    from eval_core.contract.models import BackendReport, Comparison
+    from eval_core.contract import BackendReport, Comparison
 
 
 class Arm(NamedTuple):

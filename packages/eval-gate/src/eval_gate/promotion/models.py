@@ -227,7 +227,7 @@ class Figures(Closed):
     candidate: float | None = Field(default=None, description="null: it does not have the measure.")
     incumbent: float | None = None
     difference: float | None = Field(default=None, description="Candidate minus incumbent.")
-    low: float | None = Field(default=None, description="95% interval of the difference, paired bootstrap.")
+    low: float | None = Field(default=None, description="95% interval of the difference.")
     high: float | None = None
     p: float | None = Field(
         default=None, description="Two-sided: mid-p McNemar, or sign-flip. Shown; no condition rests on it."

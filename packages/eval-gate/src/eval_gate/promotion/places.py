@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.errors import CouldNot, Refused
-from eval_core.policy.evidence import Line, parse_evidence
+from eval_core.policy import Line, parse_evidence
 from eval_core.reconstruct.repository import Repository, find, resolved
 from eval_core.reconstruct.tree import Tree, opened
 from eval_gate.promotion.evidence import Arm, Paper, refused

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from eval_core.policy.bars import TOLERANCE
+from eval_core.policy import TOLERANCE
 from eval_core.scoring import metrics
 from eval_gate.promotion.models import (
     CONTRACT,
@@ -239,7 +239,7 @@ def _counts(view: View, ours: int, theirs: int, *, holds: bool) -> Figures:
 
 
 def _hits(side: Side) -> int:
-    return sum(_any_relevant(query, side.limit) for query in side.queries.values())
+    return sum(_any_relevant(query) for query in side.queries.values())
 
 
 def _figures(view: View, condition: Condition) -> Figures:
@@ -282,7 +282,7 @@ def column(side: Side, metric: str, queries: Sequence[str]) -> list[float] | Non
     rows = [side.queries[name] for name in queries]
     match metric:
         case "any_relevant_at_k":
-            return [float(_any_relevant(row, side.limit)) for row in rows]
+            return [float(_any_relevant(row)) for row in rows]
         case "mean_reciprocal_rank":
             measure = metrics.Measure("mrr", side.limit)
         case "avg_precision_at_k":
@@ -294,11 +294,8 @@ def column(side: Side, metric: str, queries: Sequence[str]) -> list[float] | Non
             if measure.cutoff is not None and measure.cutoff > side.limit:
                 return None
     score = metrics.scorer([measure])
-    try:
-        return [score(metrics.ranked(pairs, retrieved))[0] for pairs, retrieved in rows]
-    except OverflowError:  # a grade whose gain no number holds
-        return None
+    return [score(metrics.ranked(pairs, retrieved))[0] for pairs, retrieved in rows]
 
 
-def _any_relevant(query: Scored, limit: int) -> bool:
-    return any(grade > 0 and rank is not None and rank <= limit for grade, rank in query[0])
+def _any_relevant(query: Scored) -> bool:
+    return any(grade > 0 and rank is not None for grade, rank in query[0])

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.console import utf8
 from eval_core.errors import EvalError, Refused
-from eval_core.policy.evidence import Line, path_of, read_evidence
-from eval_core.policy.files import BUDGETS, FLOORS, Policy
+from eval_core.policy import BUDGETS, FLOORS, Line, Policy, path_of, read_evidence
 from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
-    from eval_gate.floors.target import Promotions
+    from eval_gate.floors import Promotions
     from eval_gate.promotion.models import PromotionRecord, Rules
     from eval_gate.promotion.rules import Gathered
 

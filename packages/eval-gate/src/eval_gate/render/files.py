@@ -18,7 +18,7 @@ from eval_gate.verdict import Verdict
 _SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit"}
 
 
-def asked(outputs: Sequence[str], form: str) -> dict[Path, str]:
+def destinations(outputs: Sequence[str], form: str) -> dict[Path, str]:
     """The form of each file that is asked for, as FORMAT=FILE, or FILE: by its suffix, else the one that is printed.
 
     Raises:
@@ -46,11 +46,9 @@ def write(files: dict[Path, str], verdict: Verdict, place: Place) -> list[CouldN
     """Write each file; what cannot be written is told at the end, and keeps no other from being written."""
     failed = []
     for path, form in files.items():
-        text = (
-            click.unstyle(rendered(form, verdict, place))
-            if form == "table"
-            else rendered(form, verdict, place)
-        )
+        text = rendered(form, verdict, place)
+        if form == "table":
+            text = click.unstyle(text)
         try:
             if path.exists():
                 # A name in the place of /dev/stdout, or of a pipe, would be no output of theirs.

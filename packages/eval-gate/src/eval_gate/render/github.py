@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from eval_core.policy.models import Budget
+from eval_core.policy import Budget
 from eval_gate.render import words
 from eval_gate.render.place import Place
 from eval_gate.render.spots import Judgement, Spot, Spots
@@ -49,8 +49,8 @@ def github(verdict: Verdict, place: Place) -> str:
         (len(lost) - len(of_lost), "lost queries"),
         (len(warnings) - MOST, "warnings"),
     )
-    if told := ", ".join(f"{number} more {what}" for number, what in left if number > 0):
-        lines.append(_command("notice", None, TITLE, f"{told} without an annotation:  eval-gate check"))
+    if more := ", ".join(f"{number} more {what}" for number, what in left if number > 0):
+        lines.append(_command("notice", None, TITLE, f"{more} without an annotation:  eval-gate check"))
     return "\n".join([*lines, _decision(verdict, bad)])
 
 
@@ -63,7 +63,7 @@ def _decision(verdict: Verdict, bad: list[ArmVerdict]) -> str:
 def _reasons(verdict: Verdict) -> Iterator[tuple[Sequence[ArmVerdict], Reason]]:
     """Those of the policy, then the first of every arm or group of arms, then their second, and so on."""
     yield from (((), reason) for reason in verdict.reasons)
-    groups = ([(group.arms, reason) for reason in group.first.reasons] for group in words.groups(verdict))
+    groups = ([(group.arms, reason) for reason in group.reasons] for group in words.groups(verdict))
     for turn in zip_longest(*groups):
         yield from (pair for pair in turn if pair is not None)
 
@@ -87,11 +87,11 @@ def _lost_lines(several: list[list[_Lost]], spots: Spots) -> Iterator[str]:
     for group in several:
         first = group[0]
         spot = found.get(_judgement(first)) or spots.arm(first.arm.arm)
-        told = "; ".join(f"{shown(one.arm.arm, 60)}: {words.ranks(one.moved)}" for one in group[:5])
+        ranks = "; ".join(f"{shown(one.arm.arm, 60)}: {words.ranks(one.moved)}" for one in group[:5])
         more = f"; and {len(group) - 5} more arms" if len(group) > 5 else ""
         moved = first.moved
         message = f"{shown(moved.metric, 40)} lost: {shown(moved.text, 200)}"
-        message += f"\n{shown(moved.document, 200)}  {told}{more}"
+        message += f"\n{shown(moved.document, 200)}  {ranks}{more}"
         yield _command("error", spot, f"{TITLE}: query {shown(moved.query, 60)} lost", message)
 
 
@@ -124,8 +124,8 @@ def _command(kind: Literal["error", "warning", "notice"], spot: Spot | None, tit
     if spot is not None:
         line = {"line": str(spot.line)} if spot.line is not None else {}
         properties = {"file": shown(spot.file), **line, **properties}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {told}::{_data(message)}"
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:

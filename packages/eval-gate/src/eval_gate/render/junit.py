@@ -21,7 +21,6 @@ RULES: Mapping[str, frozenset[str]] = {
     ),
     "no query is lost that must pass": frozenset({"must-pass-lost"}),
 }
-BREACHES = frozenset({"floor-breached", "baseline-drop"})
 GRADABLE = "the arm can be graded"
 POLICY = "the policy holds together"
 
@@ -83,7 +82,7 @@ def _cases(arm: ArmVerdict) -> Iterator[_Case]:
     by_rule: dict[str, list[Reason]] = {}
     graded = {(grade.measure, grade.category) for grade in arm.graded}
     for reason in arm.reasons:
-        if reason.code in BREACHES and (reason.key, reason.category) in graded:
+        if reason.code in words.BREACHES and (reason.key, reason.category) in graded:
             of_bars.setdefault((reason.key, reason.category), []).append(reason)
         else:
             by_rule.setdefault(_rule(reason), []).append(reason)
@@ -93,7 +92,7 @@ def _cases(arm: ArmVerdict) -> Iterator[_Case]:
         reasons = of_bars.get((grade.measure, grade.category), [])
         if not grade.passed and not reasons:
             what = f"{words.against_bar(grade)}, {words.rule(grade)}"
-            reasons = [Reason(code="floor-breached", word="fail", what=what, key=grade.measure)]
+            reasons = [Reason(code=words.breach(grade), word="fail", what=what, key=grade.measure)]
         yield _case(f"bar of {words.measure(grade)}", reasons, _details(arm) if first in reasons else ())
     # There is no latency to hold without a budget for it, and plain floors know no other rule.
     held = [] if arm.unbound or not arm.graded else [*RULES][0 if arm.budget_p95_ms is not None else 1 :]
@@ -124,8 +123,7 @@ def _details(arm: ArmVerdict) -> Iterator[str]:
     """What is known of the first measure that fails."""
     if arm.significance is not None:
         yield words.chance(arm.significance, arm.n)
-    for changed in arm.system_changes[:20]:
-        yield f"system changed: {changed.part} {shown(repr(changed.before), 60)} → {shown(repr(changed.after), 60)}"
+    yield from words.system_changes(arm, 20)
     for moved in arm.lost[:20]:
         yield f"lost: {moved.query} {shown(moved.text, 80)} {moved.document} {words.ranks(moved)}"
     if len(arm.lost) > 20:

@@ -14,7 +14,7 @@ from eval_core.console import count
 from eval_gate.render import words
 from eval_gate.render.place import Place
 from eval_gate.render.words import shown
-from eval_gate.verdict import ArmVerdict, BarChange, Reason, Verdict
+from eval_gate.verdict import ArmVerdict, BarChange, Graded, Reason, Verdict
 
 #: First line of every page, which shows nothing: a comment that has it can be found again and replaced.
 MARKER = "<!-- eval-gate check -->"
@@ -88,8 +88,9 @@ def markdown(verdict: Verdict, place: Place) -> str:
     page = _Page()
     arms = words.ordered(verdict)
     bad = [arm for arm in arms if arm.verdict != "pass"]
-    at = f" at {_code(words.commit(verdict))}" if verdict.commit else ""
-    page.add(f"**{words.WORDS[verdict.verdict]}**: {words.head(verdict)}{at}{_named(bad)}", "decision")
+    which = f" ({_names(bad)})" if bad else ""
+    head = _prose(words.head(verdict), inside=True)
+    page.add(f"**{words.WORDS[verdict.verdict]}**: {head}{which}", "decision")
     if verdict.reasons:
         page.add("\n".join(_reasons(verdict.reasons)), "lists of reasons of the policy")
     for group in words.groups(verdict):
@@ -105,16 +106,13 @@ def markdown(verdict: Verdict, place: Place) -> str:
     for arm in bad:
         if arm.lost:
             _lost(page, arm, place)
-    if notes := [*_notes(verdict, arms)]:
-        page.fold("Notes", [], (f"- {note}" for note in notes), "notes")
+    page.fold("Notes", [], (f"- {_prose(note)}" for note in words.notes(verdict, arms)), "notes")
     return page.text()
 
 
-def _named(arms: Sequence[ArmVerdict]) -> str:
-    if not arms:
-        return ""
+def _names(arms: Sequence[ArmVerdict]) -> str:
     names = ", ".join(_code(shown(arm.arm, 60)) for arm in arms[:SHOWN])
-    return f" ({names}{f' and {len(arms) - SHOWN} more' if len(arms) > SHOWN else ''})"
+    return f"{names} and {len(arms) - SHOWN} more" if len(arms) > SHOWN else names
 
 
 def _reasons(reasons: Sequence[Reason]) -> Iterator[str]:
@@ -135,25 +133,21 @@ def _linked(code: str) -> str:
 
 
 def _explained(group: words.Group) -> Iterator[str]:
-    arm = group.first
-    names = ", ".join(_code(shown(one.arm, 60)) for one in group.arms[:SHOWN])
-    more = f" and {len(group.arms) - SHOWN} more" if len(group.arms) > SHOWN else ""
-    name = f"**{words.WORDS[arm.verdict]}** {names}{more}"
-    name += f" on {_code(shown(arm.set, 60))}" if arm.set else ""
+    arm = group.arms[0]
+    sets = ", ".join(_code(shown(name, 60)) for name in dict.fromkeys(one.set for one in group.arms) if name)
+    name = f"**{words.WORDS[arm.verdict]}** {_names(group.arms)}{f' on {sets}' if sets else ''}"
     yield name + (", cannot be graded" if arm.verdict == "refused" else "")
     yield ""
-    yield from _reasons(arm.reasons)
-    if arm.significance is not None:
-        yield f"- {_prose(words.chance(arm.significance, arm.n))}"
-    for changed in arm.system_changes[:SHOWN]:
-        yield f"- system changed since the baseline: {_changed(changed.part, changed.before, changed.after)}"
-    if (more_parts := len(arm.system_changes) - SHOWN) > 0:
-        yield f"- … {more_parts} more parts of the system changed"
-
-
-def _changed(part: str, before: object, after: object) -> str:
-    old, new = ("–" if value is None else _code(shown(repr(value), 80)) for value in (before, after))
-    return f"{_code(shown(part, 80))} {old} → {new}"
+    yield from _reasons(group.reasons)
+    if group.named:
+        yield "- The same for each of these arms, under its own name."
+    if len(group.arms) == 1 and arm.graded:
+        if arm.significance is not None:
+            yield f"- {_prose(words.chance(arm.significance, arm.n))}"
+        if arm.lost or arm.gained:
+            yield f"- {_prose(words.movement(arm))}"
+        for change in words.system_changes(arm, SHOWN):
+            yield f"- {_prose(change)}"
 
 
 def _bar(page: _Page, verdict: Verdict) -> None:
@@ -185,18 +179,19 @@ def _loosened(loose: Mapping[str | None, Sequence[BarChange]], target: str) -> I
 
 def _table(arms: Sequence[ArmVerdict]) -> Iterator[list[str]]:
     """Rows of cells: bars over all queries, a column a measure."""
-    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
-    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
+    measures, graded = words.overall(arms)
     yield ["arm", "verdict", "n", *(_code(shown(measure, 60)) for measure in measures), "p95 ms"]
-    for arm in arms:
-        cells = []
-        for measure in measures:
-            grade = overall[arm.arm].get(measure)
-            mark = "" if grade is None or grade.passed else " **!**"
-            cells.append("–" if grade is None else words.against_bar(grade).replace("<", "&lt;") + mark)
+    for arm, grades in zip(arms, graded, strict=True):
         number = "–" if arm.n is None else shown(str(arm.n), 12)
-        state = arm.verdict + (" (unbound)" if arm.unbound else "")
-        yield [_code(shown(arm.arm, 60)), state, _figure(number), *cells, _figure(words.latency(arm))]
+        cells = [_graded(grades.get(measure)) for measure in measures]
+        yield [_code(shown(arm.arm, 60)), arm.verdict, _figure(number), *cells, _figure(words.latency(arm))]
+
+
+def _graded(grade: Graded | None) -> str:
+    if grade is None:
+        return "–"
+    allowed = f" ({words.allowance(grade)})" if words.allowance(grade) else ""
+    return words.against_bar(grade).replace("<", "&lt;") + allowed + ("" if grade.passed else " **!**")
 
 
 def _figure(text: str) -> str:
@@ -221,34 +216,6 @@ def _lost(page: _Page, arm: ArmVerdict, place: Place) -> None:
     page.fold(summary, [], lines, "lost queries")
 
 
-def _notes(verdict: Verdict, arms: Sequence[ArmVerdict]) -> Iterator[str]:
-    for sentence in (
-        words.held_by(verdict),
-        *words.movements(verdict),
-        words.agreement(verdict),
-        *verdict.notes,
-    ):
-        if sentence is not None:
-            yield _prose(shown(sentence))
-    if any(words.is_chance(arm) for arm in arms):
-        yield words.CHANCE
-    for arm in arms:
-        for warning in arm.warnings[:SHOWN]:
-            yield f"{_code(shown(arm.arm, 60))}: {_prose(shown(warning, 600))}"
-        if arm.verdict == "pass":
-            for changed in arm.system_changes[:SHOWN]:
-                what = _changed(changed.part, changed.before, changed.after)
-                yield f"{_code(shown(arm.arm, 60))}: system changed since the baseline: {what}"
-    if any(arm.provisional for arm in arms):
-        yield words.PROVISIONAL
-    if any(arm.unbound for arm in arms):
-        yield words.UNBOUND
-    if verdict.not_gated:
-        names = [_code(shown(name, 60)) for name in verdict.not_gated[: 2 * SHOWN]]
-        more = len(verdict.not_gated) - len(names)
-        yield f"Not gated, without floors: {', '.join(names)}{f' and {more} more' if more else ''}"
-
-
 # Texts of others.
 
 
@@ -260,8 +227,11 @@ _PLAIN = re.compile(
 )
 
 
-def _prose(text: str) -> str:
-    """A sentence that may hold what others wrote: every word that could mean more than itself stands in code."""
+def _prose(text: str, inside: bool = False) -> str:
+    """A sentence that may hold what others wrote: every word that could mean more than itself stands in code.
+
+    `inside`: it does not begin a line, where a number would begin a list.
+    """
     out: list[str] = []
     strange: list[str] = []
 
@@ -273,8 +243,7 @@ def _prose(text: str) -> str:
             strange.clear()
 
     for word in text.split():
-        # A number that begins a line would begin a list.
-        if _PLAIN.fullmatch(word) and (out or strange or not word[0].isdigit()):
+        if _PLAIN.fullmatch(word) and (inside or out or strange or not word[0].isdigit()):
             flush()
             out.append(html.escape(word, quote=False))
         else:

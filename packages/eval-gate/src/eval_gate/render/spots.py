@@ -14,8 +14,7 @@ from eval_core.config import Arm, Workspace, load_workspace
 from eval_core.errors import EvalError
 from eval_core.faults import line_of
 from eval_core.files import read_text, refuse_special
-from eval_core.policy.evidence import path_of
-from eval_core.policy.files import BUDGETS, is_name
+from eval_core.policy import BUDGETS, is_name, path_of
 from eval_gate.render.place import Place
 from eval_gate.verdict import ArmVerdict, Reason
 

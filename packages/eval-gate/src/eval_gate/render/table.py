@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eval_core.console import clip, count, paint, table, width
+from eval_core.console import clip, paint, table, width
 from eval_gate.render import words
 from eval_gate.render.place import Place
 from eval_gate.render.words import shown
-from eval_gate.verdict import ArmVerdict, Changed, Graded, Moved, Reason, Verdict
-
-_COLOURS = {"refused": "red", "fail": "red", "pass": "green"}
+from eval_gate.verdict import ArmVerdict, Graded, Moved, Reason, Verdict, Word
 
 #: Columns that sentences and tables take at most; a command stands in one line, so that it can be copied.
 COLUMNS = 100
@@ -21,22 +19,29 @@ SHOWN = 5
 
 def terminal(verdict: Verdict, place: Place) -> str:
     """The whole text, without a last newline."""
-    at = f" at {words.commit(verdict)}" if verdict.commit else ""
-    lines = [f"{paint(words.WORDS[verdict.verdict], _COLOURS[verdict.verdict])}  {words.head(verdict)}{at}"]
+    lines = [f"{_word(verdict.verdict)}  {words.head(verdict)}"]
     if verdict.reasons:
         lines += ["", *_reasons(verdict.reasons, " "), *_mends(verdict.reasons, " ")]
     for group in words.groups(verdict):
         lines += ["", *_group(group, place)]
-    if passed := [arm for arm in words.ordered(verdict) if arm.verdict == "pass"]:
+    passed = [arm for arm in words.ordered(verdict) if arm.verdict == "pass"]
+    if passed:
         lines += ["", *_table(passed)]
     lines += _bar(verdict)
-    if notes := [*_notes(verdict)]:
+    notes = [line for note in words.notes(verdict, passed) for line in _wrapped(note)]
+    if verdict.verdict != "pass":
+        notes.append(f"What a reason means: {words.REASONS}")
+    if notes:
         lines += ["", *notes]
     if steps := words.next_steps(verdict):
         lines.append("")
         for step in steps:
             lines += _step(step)
     return "\n".join(map(_inert, lines))
+
+
+def _word(word: Word) -> str:
+    return paint(words.WORDS[word], "green" if word == "pass" else "red")
 
 
 def _inert(line: str) -> str:
@@ -86,59 +91,52 @@ def _mends(reasons: Sequence[Reason], indent: str) -> Iterator[str]:
 
 
 def _group(group: words.Group, place: Place) -> Iterator[str]:
-    arm = group.first
-    sets = list(dict.fromkeys(one.set for one in group.arms if one.set))
-    names = ", ".join(_cell(one.arm, 40) for one in group.arms[: 2 * SHOWN])
-    if len(group.arms) > 2 * SHOWN:
-        names += f" and {len(group.arms) - 2 * SHOWN} more"
-    lead = f"{_cell(', '.join(sets), 30)} · " if sets else ""
-    refused = "  cannot be graded" if arm.verdict == "refused" else ""
-    head = _wrapped(f"{lead}{names}", " ")
-    head[-1] += f"  {paint(words.WORDS[arm.verdict], _COLOURS[arm.verdict])}{refused}"
-    yield from head
+    arm = group.arms[0]
+    sets = ", ".join(dict.fromkeys(one.set for one in group.arms if one.set))
+    *lines, head = _wrapped(
+        f"{f'{_cell(sets, 30)} · ' if sets else ''}{words.names([a.arm for a in group.arms], 10)}", " "
+    )
+    yield from lines
+    yield f"{head}  {_word(arm.verdict)}{'  cannot be graded' if arm.verdict == 'refused' else ''}"
     if arm.graded:
         yield from _breaches(arm)
-    yield from _reasons([reason for reason in arm.reasons if not _is_breach(reason)], "   ")
-    if arm.significance is not None:
-        yield from _wrapped(words.chance(arm.significance, arm.n), "   ")
-    yield from _changes(arm.system_changes, "   ", "system changed since the baseline: ")
-    if arm.lost:
-        yield from table([_moved(moved) for moved in arm.lost[:SHOWN]], indent="   ").split("\n")
-        if len(arm.lost) > SHOWN:
-            yield f"   … {len(arm.lost) - SHOWN} more:  {words.explain(arm, place)}"
-    yield from _mends(arm.reasons, "   ")
-    if len(group.arms) > 1 and words.mends(arm.reasons):
-        yield "   The same for each of them."
+    yield from _reasons([reason for reason in group.reasons if not _is_breach(reason, arm)], "   ")
+    if len(group.arms) == 1 and arm.graded:
+        if arm.significance is not None:
+            yield from _wrapped(words.chance(arm.significance, arm.n), "   ")
+        for change in words.system_changes(arm, SHOWN):
+            yield from _wrapped(change, "   ")
+        if arm.lost:
+            yield from table([_moved(moved) for moved in arm.lost[:SHOWN]], indent="   ").split("\n")
+        if (more := len(arm.lost) - SHOWN) > 0:
+            yield f"   … {more} more:  {words.explain(arm, place)}"
+    yield from _mends(group.reasons, "   ")
+    if group.named:
+        yield "   The same for each of these arms, under its own name."
 
 
-def _is_breach(reason: Reason) -> bool:
-    return reason.code in ("floor-breached", "baseline-drop")
+def _is_breach(reason: Reason, arm: ArmVerdict) -> bool:
+    """Whether a reason is told by the row of its measure."""
+    graded = [(grade.measure, grade.category) for grade in arm.graded]
+    return reason.code in words.BREACHES and (reason.key, reason.category) in graded
 
 
 def _breaches(arm: ArmVerdict) -> Iterator[str]:
     """Each measure against its bar, those below it first: value, bar, the rule it comes from, what it is in queries."""
     rows = []
     for grade in sorted(arm.graded, key=lambda grade: grade.passed)[: 4 * SHOWN]:
-        code = "baseline-drop" if grade.rule != "floor" else "floor-breached"
-        state = "passes" if grade.passed else f"reason: {code}"
+        state = "passes" if grade.passed else f"reason: {words.breach(grade)}"
         figures = words.against_bar(grade, decimals=4)
-        rows.append(
-            (_cell(words.measure(grade), 32), figures, words.rule(grade), words.allowance(grade), state)
-        )
-    yield from table(rows, indent="   ").split("\n")
-    if len(arm.graded) > 4 * SHOWN:
-        yield f"   … {len(arm.graded) - 4 * SHOWN} more measures:  --format json"
+        name = _cell(words.measure(grade), 32)
+        rows.append((name, figures, words.rule(grade), words.allowance(grade), state))
+    lines = table(rows, indent="   ").split("\n")
+    if max(map(width, lines)) > COLUMNS:
+        lines = [line for row in rows for line in _wrapped("  ".join(filter(None, row)), "   ")]
+    yield from lines
+    if (more := len(arm.graded) - 4 * SHOWN) > 0:
+        yield f"   … {more} more measures:  --format json"
     if arm.lost or arm.gained:
-        lost = count(len(arm.lost), "query", "queries")
-        yield f"   {_cell(arm.measure or '', 40)}: {lost} lost, {len(arm.gained)} gained"
-
-
-def _changes(changes: tuple[Changed, ...], indent: str, lead: str) -> Iterator[str]:
-    for changed in changes[:SHOWN]:
-        before, after = ("–" if v is None else _cell(repr(v), 30) for v in (changed.before, changed.after))
-        yield from _wrapped(f"{lead}{_cell(changed.part, 60)} {before} → {after}", indent)
-    if len(changes) > SHOWN:
-        yield f"{indent}… {len(changes) - SHOWN} more parts changed"
+        yield f"   {words.movement(arm)}"
 
 
 def _moved(moved: Moved) -> tuple[str, ...]:
@@ -155,48 +153,76 @@ def _moved(moved: Moved) -> tuple[str, ...]:
 
 
 def _table(arms: list[ArmVerdict]) -> list[str]:
-    """A row an arm and a column a measure; where that is too wide, the measures stand below their arm."""
-    overall = {arm.arm: {g.measure: g for g in arm.graded if g.category is None} for arm in arms}
-    measures = list(dict.fromkeys(measure for graded in overall.values() for measure in graded))
-    heads = ["arm", "n", *(_cell(measure, 30) for measure in measures), "p95 ms"]
-    rows = []
-    for arm in arms:
-        cells = [_graded(overall[arm.arm].get(measure), measure == measures[0]) for measure in measures]
+    """A row an arm, a column a measure, in the widest form that fits; at worst the measures stand below their arm."""
+    lines = table(_rows(arms), right=(1,)).split("\n")
+    if not _fits(lines):
+        lines = [*table(_rows(arms, narrow=True), right=(1,)).split("\n"), *_allowances(arms)]
+    if not _fits(lines):
+        lines = _stacked(_rows(arms))
+    return [*lines, *(line for arm in arms for line in _categories(arm))]
+
+
+def _fits(lines: list[str]) -> bool:
+    return max(map(width, lines)) <= COLUMNS
+
+
+def _rows(arms: list[ArmVerdict], *, narrow: bool = False) -> list[list[str]]:
+    """The cells of the table, its head first; `narrow` without allowances, and `misses` in the head alone."""
+    measures, graded = words.overall(arms)
+    binary = {name for grades in graded for name, grade in grades.items() if grade.misses is not None}
+    heads = [_cell(name, 30) + (" misses" if narrow and name in binary else "") for name in measures]
+    rows = [["arm", "n", *heads, "p95 ms"]]
+    for arm, grades in zip(arms, graded, strict=True):
+        cells = [_graded(grades.get(name), narrow, name == measures[0]) for name in measures]
         number = "–" if arm.n is None else _cell(str(arm.n), 12)
         rows.append([_cell(arm.arm, 32), number, *cells, words.latency(arm)])
-    lines = table([heads, *rows], right=(1,)).split("\n")
-    if max(map(width, lines)) > COLUMNS:
-        first, *others = table([[h[0], h[1], h[-1]] for h in (heads, *rows)], right=(1,)).split("\n")
-        lines = [first]
-        for line, row in zip(others, rows, strict=True):
-            lines.append(line)
-            cells = [
-                f"{name} {cell}" for name, cell in zip(heads[2:-1], row[2:-1], strict=True) if cell != "–"
-            ]
-            lines += _wrapped(",  ".join(cells), "     ")
-    for arm in arms:
-        lines += _categories(arm)
+    return rows
+
+
+def _allowances(arms: list[ArmVerdict]) -> list[str]:
+    """What the bar of the first measure allows in queries, where the table has no room for it."""
+    measures, graded = words.overall(arms)
+    held: dict[str, list[str]] = {}
+    for arm, grades in zip(arms, graded, strict=True):
+        if measures and (grade := grades.get(measures[0])) and (allowed := words.allowance(grade)):
+            held.setdefault("no query" if allowed == "none" else allowed, []).append(arm.arm)
+    said = "; ".join(f"{allowed} of {words.names(names)}" for allowed, names in held.items())
+    return _wrapped(f"May be lost of {_cell(measures[0], 30)}: {said}.", " ") if held else []
+
+
+def _stacked(rows: list[list[str]]) -> list[str]:
+    first, *others = table([[row[0], row[1], row[-1]] for row in rows], right=(1,)).split("\n")
+    lines = [first]
+    for line, row in zip(others, rows[1:], strict=True):
+        cells = [f"{name} {cell}" for name, cell in zip(rows[0][2:-1], row[2:-1], strict=True) if cell != "–"]
+        lines += [line, *(_wrapped(",  ".join(cells), "     ") if cells else [])]
     return lines
 
 
-def _graded(grade: Graded | None, first: bool) -> str:
+def _graded(grade: Graded | None, narrow: bool = False, first: bool = False) -> str:
     """A value against its bar, marked where it does not reach it; of the first measure, what that is in queries."""
     if grade is None:
         return "–"
-    allowed = f"  {words.allowance(grade)}" if first and words.allowance(grade) else ""
-    return words.against_bar(grade) + allowed + ("" if grade.passed else " !")
+    mark = "" if grade.passed else " !"
+    if narrow:
+        return words.against_bar(grade, unit="") + mark
+    return (
+        words.against_bar(grade)
+        + (f"  {words.allowance(grade)}" if first and words.allowance(grade) else "")
+        + mark
+    )
 
 
 def _categories(arm: ArmVerdict) -> list[str]:
     """The bars of an arm's categories in one sentence, those that are breached first."""
     graded = sorted((g for g in arm.graded if g.category is not None), key=lambda grade: grade.passed)
-    cells = [f"{_cell(words.measure(g), 60)} {_graded(g, False)}" for g in graded[: 2 * SHOWN]]
+    cells = [f"{_cell(words.measure(g), 60)} {_graded(g)}" for g in graded[: 2 * SHOWN]]
     if len(graded) > 2 * SHOWN:
         cells.append(f"and {len(graded) - 2 * SHOWN} more")
     return _wrapped(f"{_cell(arm.arm, 32)} by category: {', '.join(cells)}", " ") if cells else []
 
 
-# How the bar differs from that of the target, and what else should be known.
+# How the bar differs from that of the target.
 
 
 def _bar(verdict: Verdict) -> list[str]:
@@ -215,38 +241,3 @@ def _bar(verdict: Verdict) -> list[str]:
     if (more := len(verdict.bar) - 2 * SHOWN) > 0:
         lines.append(f" … {more} more:  --format json")
     return lines
-
-
-def _notes(verdict: Verdict) -> Iterator[str]:
-    graded = any(arm.graded for arm in verdict.arms)
-    for sentence in (words.held_by(verdict), *words.movements(verdict), words.agreement(verdict)):
-        if sentence is not None and graded:
-            yield from _wrapped(sentence)
-    for arm in verdict.arms:
-        if arm.verdict == "pass":  # of the others it was said above
-            yield from _changes(
-                arm.system_changes, "", f"{_cell(arm.arm, 40)}: system changed since the baseline: "
-            )
-    warned: dict[str, list[str]] = {}
-    for arm in verdict.arms:
-        for warning in arm.warnings:
-            warned.setdefault(warning, []).append(arm.arm)
-    for warning, names in warned.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield from _wrapped(f"{_cell(names[0], 40)}{more}: {shown(warning)}.")
-    if any(words.is_chance(arm) for arm in verdict.arms):
-        yield from _wrapped(words.CHANCE)
-    if graded and any(arm.provisional for arm in verdict.arms):
-        yield words.PROVISIONAL
-    if any(arm.unbound for arm in verdict.arms):
-        yield words.UNBOUND
-    if verdict.not_gated:
-        names = [_cell(name, 40) for name in verdict.not_gated[: 2 * SHOWN]]
-        further = len(verdict.not_gated) - len(names)
-        yield from _wrapped(
-            f"Not gated, without floors: {', '.join(names)}{f' and {further} more' if further else ''}."
-        )
-    for note in verdict.notes:
-        yield from _wrapped(f"{shown(note[:1].upper() + note[1:])}.")
-    if verdict.verdict != "pass":
-        yield f"What a reason means: {words.REASONS}"

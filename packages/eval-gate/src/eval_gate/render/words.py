@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from eval_core.console import count
@@ -24,6 +25,9 @@ CHANCE = (
 PROVISIONAL = "Floors are provisional: a fixed margin, until ten runs show how much they differ."
 UNBOUND = "Unbound: nothing ties these reports to their queries, labels or corpus."
 REASONS = "docs/reasons.md"
+
+#: Codes of a measure below its bar.
+BREACHES = frozenset({"floor-breached", "baseline-drop"})
 
 _ORDER = {"refused": 0, "fail": 1, "pass": 2}
 _TESTS = {"mcnemar-midp": "mid-p McNemar", "sign-flip": "sign flips"}
@@ -50,37 +54,60 @@ def ordered(verdict: Verdict) -> list[ArmVerdict]:
 
 
 def head(verdict: Verdict) -> str:
-    """`1 of 4 arms`: how many do not pass, or how many do."""
+    """`1 of 4 arms at 3f2c91a, clean, class ci`: how many do not pass, or how many do, and where they were measured."""
     bad = sum(arm.verdict != "pass" for arm in verdict.arms)
     arms = count(len(verdict.arms), "arm")
-    return f"{bad} of {arms}" if bad else arms
-
-
-def commit(verdict: Verdict) -> str:
-    """The commit that the reports were measured at, short; empty where it is not one."""
-    return shown(verdict.commit, 64)[:7] if verdict.commit else ""
+    where = [f"{bad} of {arms}" if bad else arms]
+    if verdict.commit:
+        where[0] += f" at {shown(verdict.commit, 64)[:7]}"
+    if verdict.clean:
+        where.append("clean")
+    if verdict.class_:
+        where.append(f"class {shown(verdict.class_, 40)}")
+    return ", ".join(where)
 
 
 class Group(NamedTuple):
-    """Arms that do not pass for the same reasons, told once."""
+    """What is wrong with an arm, or is the same for several arms that cannot be graded.
+
+    `named`: what to do names the arm, so that it stands for the first of several.
+    """
 
     arms: Sequence[ArmVerdict]
-
-    @property
-    def first(self) -> ArmVerdict:
-        return self.arms[0]
+    reasons: Sequence[Reason]
+    named: bool = False
 
 
 def groups(verdict: Verdict) -> list[Group]:
-    """The arms that do not pass; those that are refused for the same reasons stand together."""
-    found: dict[object, list[ArmVerdict]] = {}
+    """The findings, worst first: an arm that was graded stands by itself, one refusal of several arms is said once."""
+    alone: list[Group] = []
+    refusals: dict[object, list[tuple[ArmVerdict, Reason]]] = {}
     for arm in ordered(verdict):
-        if arm.verdict == "refused":
-            same: object = tuple((r.code, r.what, r.key, r.value, r.category) for r in arm.reasons)
-            found.setdefault(same, []).append(arm)
-        elif arm.verdict == "fail":
-            found[arm.arm] = [arm]
-    return [Group(arms) for arms in found.values()]
+        if arm.verdict == "refused" and not arm.graded and arm.reasons:
+            times: Counter[object] = Counter()  # of one arm, two runs may have the same fault
+            for reason in arm.reasons:
+                same = reason.code, reason.what, reason.key, repr(reason.value), reason.category
+                refusals.setdefault((same, times[same]), []).append((arm, reason))
+                times[same] += 1
+        elif arm.verdict != "pass":
+            alone.append(Group((arm,), arm.reasons))
+    several: dict[tuple[str, ...], Group] = {}
+    for found in refusals.values():
+        arms = [arm for arm, _ in found]
+        names = tuple(arm.arm for arm in arms)
+        _, before, named = several.get(names, Group(arms, ()))
+        common = _common([reason for _, reason in found])
+        named = named or len({reason.mend for _, reason in found}) > 1
+        several[names] = Group(arms, before if common in before else (*before, common), named)
+    return sorted([*several.values(), *alone], key=lambda group: _ORDER[group.arms[0].verdict])
+
+
+def _common(reasons: Sequence[Reason]) -> Reason:
+    """One reason for several arms, without the file or subject in which they differ."""
+    first = reasons[0]
+    if len({reason.message for reason in reasons}) == 1:
+        return first
+    return first.model_copy(update={"file": None, "line": None, "subject": None})
 
 
 def measure(grade: Graded) -> str:
@@ -88,12 +115,15 @@ def measure(grade: Graded) -> str:
     return grade.measure if grade.category is None else f"{grade.measure} of {grade.category}"
 
 
-def against_bar(grade: Graded, decimals: int = 3) -> str:
-    """`53 ≤ 55 misses`, or `0.783 < 0.800`."""
+def against_bar(grade: Graded, decimals: int = 3, unit: str = " misses") -> str:
+    """`53 ≤ 55 misses`, or `0.783 < 0.800`, with as many decimals as tell a breach."""
     if grade.misses is not None:
-        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed} misses"
-    sign = "≥" if grade.passed else "<"
-    return f"{grade.value:.{decimals}f} {sign} {grade.lowest:.{decimals}f}"
+        return f"{grade.misses} {'≤' if grade.passed else '>'} {grade.misses_allowed}{unit}"
+    for places in range(decimals, 7):  # seven digits could be a commit
+        value, bar = f"{grade.value:.{places}f}", f"{grade.lowest:.{places}f}"
+        if grade.passed or value != bar:
+            break
+    return f"{value} {'≥' if grade.passed else '<'} {bar}"
 
 
 def allowance(grade: Graded) -> str:
@@ -111,23 +141,28 @@ def rule(grade: Graded) -> str:
     return f"{grade.points:.4g} points below the baseline{where}"
 
 
-def held_by(verdict: Verdict) -> str | None:
+def held_by(arms: Iterable[ArmVerdict]) -> str | None:
     """Which rule holds what, in one sentence: the measures held by another rule than their floor are named."""
+    graded = [(arm, grade) for arm in arms for grade in arm.graded]
     others: dict[str, list[str]] = {}
-    graded = [(arm, grade) for arm in verdict.arms if arm.verdict == "pass" for grade in arm.graded]
     for arm, grade in graded:
         if grade.rule != "floor":
-            others.setdefault(f"{rule(grade)} ({shown(measure(grade), 60)})", []).append(shown(arm.arm, 60))
+            others.setdefault(f"{rule(grade)} ({shown(measure(grade), 60)})", []).append(arm.arm)
     if not graded:
         return None
-    if not others:
-        return "Each bar is a floor."
-    said = "; ".join(f"{what} of {', '.join(arms[:5])}{_more(arms, 5)}" for what, arms in others.items())
-    return f"Each bar is a floor, but for {said}."
+    but = "; ".join(f"{what} of {names(of)}" for what, of in others.items())
+    return f"Each bar is a floor, but for {but}." if but else "Each bar is a floor."
 
 
-def _more(names: Sequence[str], most: int) -> str:
-    return f" and {len(names) - most} more" if len(names) > most else ""
+def breach(grade: Graded) -> str:
+    """The code of a measure that is below its bar."""
+    return "floor-breached" if grade.rule == "floor" else "baseline-drop"
+
+
+def names(several: Sequence[str], most: int = 5) -> str:
+    """`a, b, c and 4 more`."""
+    more = f" and {len(several) - most} more" if len(several) > most else ""
+    return ", ".join(shown(name, 60) for name in several[:most]) + more
 
 
 def latency(arm: ArmVerdict) -> str:
@@ -135,8 +170,8 @@ def latency(arm: ArmVerdict) -> str:
     if arm.p95_ms is None:
         return "–"
     if arm.budget_p95_ms is None:
-        return f"{arm.p95_ms:.2f}"
-    return f"{arm.p95_ms:.2f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
+        return f"{arm.p95_ms:.1f}"
+    return f"{arm.p95_ms:.1f} {'≤' if arm.p95_ms <= arm.budget_p95_ms else '>'} {arm.budget_p95_ms:g}"
 
 
 def chance(found: Significance, n: int | None) -> str:
@@ -155,11 +190,6 @@ def chance(found: Significance, n: int | None) -> str:
     return f"{shown(found.metric, 40)} {points} points, 95% {low} to {high}, {p} ({test}): {says}"
 
 
-def is_chance(arm: ArmVerdict) -> bool:
-    """Whether chance could explain what failed."""
-    return arm.significance is not None and arm.significance.p >= ALPHA
-
-
 def _points(share: float) -> str:
     text = f"{share * 100:+.1f}"
     return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
@@ -171,29 +201,76 @@ def ranks(moved: Moved) -> str:
     return f"rank {before} → {after}"
 
 
-def movements(verdict: Verdict) -> Iterator[str]:
-    """What arms that pass lost and gained against their baselines; the others are explained by themselves."""
-    moved = [arm for arm in verdict.arms if arm.verdict == "pass" and (arm.lost or arm.gained)]
-    if not moved and verdict.verdict == "pass":
-        yield "No query was lost or gained against the baselines."
+def movement(arm: ArmVerdict) -> str:
+    """`hit@1: 7 queries lost, 1 gained`, and how many may be lost."""
+    lost = count(len(arm.lost), "query", "queries")
+    said = f"{shown(arm.measure or '', 40)}: {lost} lost, {len(arm.gained)} gained"
+    bar = next((g for g in arm.graded if g.measure == arm.measure and g.category is None), None)
+    return said if bar is None else f"{said}, {max(0, bar.queries) or 'none'} may be lost"
+
+
+def notes(verdict: Verdict, rules: Iterable[ArmVerdict]) -> Iterator[str]:
+    """What else should be known, a sentence each.
+
+    Args:
+        verdict: the whole.
+        rules: arms whose rules are named.
+    """
+    graded = [arm for arm in verdict.arms if arm.graded]
+    if held := held_by(rules):
+        yield held
+    moved = [arm for arm in graded if arm.lost or arm.gained]
     for arm in moved:
-        named = ", ".join(shown(one.query, 40) for one in arm.lost[:5])
-        lost = f" ({named}{_more([one.query for one in arm.lost], 5)})" if arm.lost else ""
-        yield (
-            f"{shown(arm.arm, 60)}, {shown(arm.measure or '', 40)}: {count(len(arm.lost), 'query', 'queries')} lost"
-            f"{lost}, {len(arm.gained)} gained."
-        )
+        if arm.verdict == "pass":  # the others are explained by themselves
+            lost = f" ({names([one.query for one in arm.lost])})" if arm.lost else ""
+            queries = count(len(arm.lost), "query", "queries")
+            where = f"{shown(arm.arm, 60)}, {shown(arm.measure or '', 40)}"
+            yield f"{where}: {queries} lost{lost}, {len(arm.gained)} gained."
+    still = ["No query was lost or gained against the baselines."] if graded and not moved else []
+    if said := " ".join([*still, *_agreement(graded)]):
+        yield said
+    warned: dict[str, list[str]] = {}
+    for arm in verdict.arms:
+        changes = [] if arm.graded and arm.verdict != "pass" else system_changes(arm)
+        for warning in (*changes, *arm.warnings[:10]):
+            warned.setdefault(warning, []).append(arm.arm)
+    for warning, arms in warned.items():
+        yield f"{names(arms)}: {shown(warning, 600)}."
+    if any(arm.significance is not None and arm.significance.p >= ALPHA for arm in verdict.arms):
+        yield CHANCE
+    if any(arm.provisional for arm in graded):
+        yield PROVISIONAL
+    if any(arm.unbound for arm in verdict.arms):
+        yield UNBOUND
+    if verdict.not_gated:
+        yield f"Not gated, without floors: {names(verdict.not_gated, 10)}."
+    for note in verdict.notes:
+        yield f"{shown(note[:1].upper() + note[1:], 600)}."
 
 
-def agreement(verdict: Verdict) -> str | None:
+def _agreement(arms: Sequence[ArmVerdict]) -> Iterator[str]:
     """Whether the runs that the floors stand on agree."""
-    known = [arm for arm in verdict.arms if arm.runs_agree is not None]
-    differ = [shown(arm.arm, 60) for arm in known if not arm.runs_agree]
-    if not known:
-        return None
-    if not differ:
-        return "Each arm's evidence runs agree in every ranking."
-    return f"Evidence runs differ in their rankings: {', '.join(differ[:5])}{_more(differ, 5)}."
+    known = [arm for arm in arms if arm.runs_agree is not None]
+    differ = [arm.arm for arm in known if not arm.runs_agree]
+    if differ:
+        yield f"Evidence runs differ in their rankings: {names(differ)}."
+    elif known:
+        yield "Each arm's evidence runs agree in every ranking."
+
+
+def system_changes(arm: ArmVerdict, most: int = 5) -> Iterator[str]:
+    """What is not what it was in the system, a part each."""
+    for changed in arm.system_changes[:most]:
+        before, after = ("–" if v is None else shown(repr(v), 60) for v in (changed.before, changed.after))
+        yield f"system changed since the baseline: {shown(changed.part, 60)} {before} → {after}"
+    if (more := len(arm.system_changes) - most) > 0:
+        yield f"… {more} more parts of the system changed"
+
+
+def overall(arms: Iterable[ArmVerdict]) -> tuple[list[str], list[dict[str, Graded]]]:
+    """The measures that are held over all queries, and each arm's grades by measure: a table's columns and rows."""
+    rows = [{grade.measure: grade for grade in arm.graded if grade.category is None} for arm in arms]
+    return list(dict.fromkeys(measure for row in rows for measure in row)), rows
 
 
 def loosened(verdict: Verdict) -> dict[str | None, list[BarChange]]:

@@ -16,14 +16,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.errors import CouldNot, EvalError, Faults
-from eval_core.policy.arm import ArmPolicy, Shown, shown_floors
-from eval_core.policy.bars import Choices
-from eval_core.policy.evidence import Line, dump, line_digest, path_of, read_evidence
-from eval_core.policy.files import BUDGETS, FLOORS, Policy, read_policy
-from eval_core.reports.models import ReportRow
+from eval_core.policy import (
+    BUDGETS,
+    FLOORS,
+    ArmPolicy,
+    Choices,
+    Line,
+    Policy,
+    Shown,
+    dump,
+    line_digest,
+    path_of,
+    read_evidence,
+    read_policy,
+    shown_floors,
+)
+from eval_core.reports import Report, ReportRow, read_report, write_report
 from eval_core.reports.provenance import sidecar
 from eval_core.reports.provenance import write as write_provenance
-from eval_core.reports.report import Report, read_report, write_report
 from eval_gate.selftest.rebuild import rebuilt
 from eval_gate.verdict import Reason
 
@@ -184,7 +194,7 @@ class Bench:
         try:
             return self.ask(*options)
         except Faults as error:
-            return Answer(error.exit_code, [_reason(f.reason, str(f)) for f in error.faults])
+            return Answer(error.exit_code, [_reason(f.code, str(f)) for f in error.faults])
         except EvalError as error:
             return Answer(error.exit_code, [Reason.of(error)])
         except Exception as error:  # noqa: BLE001  # the gate's own fault, which a self-test is there to find

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eval_core.policy.files import FLOORS as FLOORS_FILE
-from eval_core.policy.models import P95_MS
+from eval_core.policy import FLOORS as FLOORS_FILE
+from eval_core.policy import P95_MS
 from eval_core.reports.provenance import sidecar
 from eval_gate.selftest import edits, reports
 from eval_gate.selftest.bench import STRAY, Bench

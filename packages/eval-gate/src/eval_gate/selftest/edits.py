@@ -8,13 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from eval_core.policy.bars import usual_measures
-from eval_core.policy.evidence import Line, dump, line_of
-from eval_core.policy.files import BUDGETS, FLOORS
-from eval_core.policy.models import MARGIN, P95_MS
-from eval_core.reports.keys import Key
+from eval_core.policy import BUDGETS, FLOORS, MARGIN, P95_MS, Line, dump, line_of, usual_measures
+from eval_core.reports import Key, Report
 from eval_core.reports.provenance import sidecar
-from eval_core.reports.report import Report
 from eval_gate.selftest.bench import Bench, Untried, sealed
 from eval_gate.selftest.rebuild import answered, found, lost, rebuilt
 from eval_gate.selftest.reports import OTHER, Act, headline_of, shifted

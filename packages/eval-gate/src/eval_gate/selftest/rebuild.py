@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from eval_core.reports.keys import Key, task_digests
-from eval_core.reports.models import Judged, ReportRow, cutoffs_of
-from eval_core.reports.report import Report, summarise
+from eval_core.reports import Judged, Key, Report, ReportRow, cutoffs_of, summarise, task_digests
 from eval_core.scoring import metrics
 
 

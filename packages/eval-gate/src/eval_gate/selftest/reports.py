@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from eval_core.policy.bars import Bar
+from eval_core.policy import Bar
+from eval_core.reports import Report
 from eval_core.reports.models import LATENCY_SAMPLES, Judged, Latency, ReportRow
 from eval_core.reports.provenance import sidecar
-from eval_core.reports.report import Report
 from eval_core.scoring import metrics
 from eval_gate.selftest.bench import Bench, Untried
 from eval_gate.selftest.rebuild import answered, found, lost, rebuilt, relabelled

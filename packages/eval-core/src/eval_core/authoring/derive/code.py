@@ -94,7 +94,7 @@ def derive_code(
     table |= {"root": root} if root else {}
     source = Git.model_validate(table)
     if faults := selection_faults(source):
-        raise Faults(Fault("--include, --exclude, --root", fault) for fault in faults)
+        raise Faults(Fault(fault, key="--include, --exclude, --root") for fault in faults)
     tally = Tally()
     gathered = _Gathered()
     try:
@@ -107,9 +107,10 @@ def derive_code(
     if not found:
         why = ", ".join(dropped_words(dropped, len(gathered.unparsed)))
         raise Refused(
-            f"{repository}: nothing to draft from in {tally.documents:,} files: no doc comment that says something, "
+            "no-drafts",
+            f"there is nothing to draft from in {tally.documents:,} files: no doc comment that says something, "
             f"and no name that stands in one file  ({why or 'no file in a language that is read'})",
-            reason="no-drafts",
+            file=repository,
         )
     kept = spread(found, limit)
     description = f"Drafts from doc comments and names of {name}; to be put in other words and reviewed."
@@ -143,18 +144,17 @@ def _full(repository: Path, commit: str, source: str) -> str:
     full = resolved(found, f"{commit}^{{commit}}")
     if full is None:
         raise CouldNot(
-            f"{repository}: has no commit {commit!r}",
-            reason="commit-absent",
-            remedy=f"git -C {shlex.quote(os.path.relpath(repository))} log --oneline",
+            "commit-absent",
+            f"there is no commit {commit!r}",
+            file=repository,
+            mend=f"git -C {shlex.quote(os.path.relpath(repository))} log --oneline",
         )
     return full
 
 
 def _ours(error: CouldNot) -> CouldNot:
     """The error of reading a source, with the option that gives the place here."""
-    message = error.message.replace("cannot reconstruct", "cannot read", 1)
-    remedy = "give its place: --repo PATH" if error.reason == "source-absent" else error.remedy
-    return CouldNot(message, reason=error.reason, remedy=remedy)
+    return error.but(mend="give its place: --repo PATH") if error.code == "source-absent" else error
 
 
 # ------------------------------------------------------------- files to drafts

@@ -12,8 +12,8 @@ from typing import Any
 
 from eval_core.authoring.derive.drafts import Draft
 from eval_core.authoring.derive.result import draft_id
-from eval_core.errors import CouldNot, Misuse
-from eval_core.files import write_text
+from eval_core.errors import Misuse
+from eval_core.files import unwritable, write_text
 from eval_core.models import NAME, parse_toml
 from eval_core.sets.dataset import HEADER
 from eval_core.sets.definition import Definition
@@ -27,10 +27,8 @@ def set_name(given: str | None, folder: Path) -> str:
     """
     if given is not None:
         if not re.fullmatch(NAME.strip("^$"), given):
-            raise Misuse(
-                f"--name {given!r}: a name is lower-case letters, digits, . _ -, and begins with one of the first two",
-                reason="name-malformed",
-            )
+            what = "a name consists of lower-case letters, digits, and . _ -, and begins with a letter or a digit"
+            raise Misuse("name-malformed", what, key="--name", value=given)
         return given
     made = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.removesuffix(".git").lower())
     return made.strip("._-") or "drafts"
@@ -44,14 +42,16 @@ def claim(out: Path) -> Path:
     """
     place = Path(os.path.realpath(out))
     if place.exists() and not place.is_dir():
-        raise Misuse(f"{out}: is a file; a set is a folder", reason="out-exists")
+        raise Misuse("out-exists", "is a file; a set is a folder", file=out)
     if place.is_dir() and any(place.iterdir()):
         raise Misuse(
-            f"{out}: is not empty, and nothing that was written is replaced by drafts; name another folder",
-            reason="out-exists",
+            "out-exists",
+            "is not empty, and drafts replace nothing",
+            file=out,
+            mend="Name another folder.",
         )
     if place == Path.cwd():
-        raise Misuse(f"{out}: is the current folder; name one inside it", reason="out-exists")
+        raise Misuse("out-exists", "is the current folder; name one inside it", file=out)
     return place
 
 
@@ -80,10 +80,8 @@ def write_set(place: Path, definition: Mapping[str, Any], drafts: Iterable[Draft
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Misuse(
-            f"{place}: the path to its source holds bytes that are no UTF-8, which dataset.toml cannot hold",
-            reason="path-malformed",
-        ) from error
+        what = "the path to its source holds bytes that are not UTF-8, which dataset.toml cannot hold"
+        raise Misuse("path-malformed", what, file=place) from error
     parse_toml(text, Definition, place / "dataset.toml", "dataset definition")
     queries: list[str] = []
     rows = ["\t".join(HEADER)]
@@ -107,9 +105,7 @@ def write_set(place: Path, definition: Mapping[str, Any], drafts: Iterable[Draft
                 place.rmdir()  # empty, or this fails
             made.rename(place)
     except OSError as error:
-        raise CouldNot(
-            f"{place}: cannot be written: {error.strerror or error}", reason="cannot-write"
-        ) from error
+        raise unwritable(place, error) from error
 
 
 def _toml(definition: Mapping[str, Any]) -> str:

@@ -82,8 +82,7 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
     try:
         found = list(documents(source, folder.entries(source, place, path, (place,)), tally))
     except CouldNot as error:
-        message = error.message.replace("cannot reconstruct", "cannot read", 1)
-        raise CouldNot(message, reason=error.reason, remedy="give its place: --path DIR") from error
+        raise error.but(mend="give its place: --path DIR") from error
     gathered = _Gathered(places={document.title: number for number, document in enumerate(found)})
     known = _Known({document.title: document.id for document in found})
     for document in found:
@@ -93,9 +92,10 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
     dropped |= {"many": many, "unresolved": gathered.dropped["unresolved"]}
     if not drafts:
         raise Refused(
-            f"{path}: nothing to draft from in {tally.documents:,} notes: no heading, title or link that says "
-            f"something  ({', '.join(dropped_words(dropped)) or 'there is none'})",
-            reason="no-drafts",
+            "no-drafts",
+            f"there is nothing to draft from in {tally.documents:,} notes: no heading, title or link that says "
+            f"something  ({', '.join(dropped_words(dropped)) or 'there are none'})",
+            file=path,
         )
     drafts.sort(key=functools.partial(_place, gathered.places))
     kept = spread(drafts, limit)

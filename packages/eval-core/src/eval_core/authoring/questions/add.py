@@ -61,15 +61,13 @@ def add_questions(
     faults: list[Fault] = []
 
     def fault(line: int, message: str) -> None:
-        faults.append(Fault(f"{file}:{line}", message))
+        faults.append(Fault(message, file=file, line=line))
 
     questions = read_questions(file, fault)
     present = Present.of(folder)
     review(dataset, present, questions, filters=filters, allow_similar=allow_similar, fault=fault)
     if faults:
-        raise Faults(
-            sorted(faults, key=lambda one: int(one.where.rpartition(":")[2])), consequence="nothing was added"
-        )
+        raise Faults(sorted(faults, key=lambda one: one.line or 0), consequence="nothing was added")
     named = list(zip(next_ids(present, questions), questions, strict=True))
     queries, judgements = grown(dataset, named, source)
     after = try_out(dataset, queries, judgements, keys)
@@ -94,7 +92,7 @@ def add_questions(
             for name, question in named
         ),
         warnings=tuple(
-            f"{file}:{question.line}  stands word for word in {document!r}"
+            f"{file}:{question.line}: stands word for word in {document!r}"
             f"{'' if question.relevant.get(document, 0) else ', not judged relevant'}: {question.text!r}"
             for question, document in leaks(dataset, questions)
         ),

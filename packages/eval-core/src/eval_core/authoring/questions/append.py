@@ -6,13 +6,13 @@ import json
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eval_core.authoring.questions.file import Question
 from eval_core.errors import CouldNot, Fault, Faults
-from eval_core.files import atomic
+from eval_core.files import atomic, unreadable
 from eval_core.sets.dataset import Dataset, load
 
 #: What besides queries and judgements has a say in whether a set loads.
@@ -75,13 +75,15 @@ def try_out(dataset: Dataset, queries: Grown, judgements: Grown, keys: Sequence[
         try:
             return load(trial, split=dataset.split, corpus=dataset.corpus.path, keys=keys)
         except Faults as error:
-            raise Faults(
-                (
-                    Fault(fault.where.replace(str(trial), str(dataset.folder)), fault.message, fault.reason)
-                    for fault in error.faults
-                ),
-                consequence="nothing was added",
-            ) from error
+            found = [_in_place(fault, trial, dataset.folder) for fault in error.faults]
+            raise Faults(found, consequence="nothing was added") from error
+
+
+def _in_place(fault: Fault, trial: Path, folder: Path) -> Fault:
+    """The fault of a file of the trial, said of the file that it stands for."""
+    if fault.file is None or not Path(fault.file).is_relative_to(trial):
+        return fault
+    return replace(fault, file=str(folder / Path(fault.file).relative_to(trial)))
 
 
 def replace_both(first: Grown, second: Grown) -> None:
@@ -95,11 +97,8 @@ def replace_both(first: Grown, second: Grown) -> None:
     """
     for one in (first, second):
         if _held(one.path) != one.before:
-            raise CouldNot(
-                f"{one.path}: was changed while the questions were reviewed; nothing was added",
-                reason="file-changed",
-                remedy="run the command again",
-            )
+            what = "was changed while the questions were reviewed; nothing was added"
+            raise CouldNot("file-changed", what, file=one.path)
     try:
         with atomic(second.path) as judgements, atomic(first.path) as queries:
             queries.write(first.after)
@@ -107,12 +106,10 @@ def replace_both(first: Grown, second: Grown) -> None:
     except BaseException as error:
         _put_back(first)
         if isinstance(error, OSError):
-            raise CouldNot(
-                f"{second.path.parent.parent}: cannot be written: {error.strerror or error}; nothing was added",
-                reason="cannot-write",
-            ) from error
+            what = f"cannot be written: {error.strerror or error}; nothing was added"
+            raise CouldNot("cannot-write", what, file=second.path.parent.parent) from error
         if isinstance(error, CouldNot):
-            raise CouldNot(f"{error.message}; nothing was added", reason=error.reason) from error
+            raise error.but(what=f"{error.details.what}; nothing was added") from error
         raise
 
 
@@ -120,9 +117,7 @@ def _held(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def _put_back(one: Grown) -> None:
@@ -135,7 +130,8 @@ def _put_back(one: Grown) -> None:
     except (OSError, CouldNot) as error:
         more = one.after.count(b"\n") - one.before.count(b"\n")
         raise CouldNot(
-            f"{one.path}: holds {more} new lines whose judgements could not be written, and cannot be put back",
-            reason="half-written",
-            remedy=f"remove its last {more} lines once it can be written",
+            "half-written",
+            f"holds {more} new lines whose judgements could not be written, and cannot be put back",
+            file=one.path,
+            mend=f"Remove its last {more} lines once it can be written.",
         ) from error

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_core.errors import CouldNot, Misuse, did_you_mean
+from eval_core.errors import Misuse, did_you_mean
+from eval_core.files import unreadable
 from eval_core.sets.corpus import id_fault, read_json_lines
 
 #: What a question may say of itself.
@@ -44,7 +45,7 @@ def read_questions(path: Path, fault: Tell) -> list[Question]:
         CouldNot: it cannot be read.
     """
     if not path.is_file():
-        raise Misuse(f"{path}: no such file", reason="file-missing")
+        raise Misuse("file-missing", "there is no such file", file=path)
     told = False
 
     def tell(line: int, message: str) -> None:
@@ -58,12 +59,11 @@ def read_questions(path: Path, fault: Tell) -> list[Question]:
     elif ending == ".csv":
         rows = _csv(path, tell)
     else:
-        raise Misuse(
-            f"{path}: questions are JSON lines or CSV; name the file .jsonl or .csv", reason="file-unknown"
-        )
+        what = "questions are JSON lines or CSV; name the file .jsonl or .csv"
+        raise Misuse("file-unknown", what, file=path)
     found = [_question(line, row, tell) for line, row in rows]
     if not found and not told:
-        raise Misuse(f"{path}: holds no question", reason="file-vacuous")
+        raise Misuse("file-vacuous", "holds no question", file=path)
     return found
 
 
@@ -79,9 +79,7 @@ def _csv(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise CouldNot(
-            f"{path}: cannot be read: {error.strerror or error}", reason="file-unreadable"
-        ) from error
+        raise unreadable(path, error) from error
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

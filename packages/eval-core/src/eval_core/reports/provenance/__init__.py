@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eval_core.errors import CouldNot, Refused
-from eval_core.files import BOM, BOM_FAULT, atomic, canonical, digest, refuse_special
+from eval_core.errors import Refused
+from eval_core.files import BOM, BOM_FAULT, atomic, canonical, digest, refuse_special, unreadable
 from eval_core.reports.report import Report
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def write(report_path: Path, report: Report) -> Path:
     try:
         raw = report_path.read_bytes()
     except OSError as error:
-        raise CouldNot(
-            f"{report_path}: cannot be read: {error.strerror or error}", reason="report-missing"
-        ) from error
+        raise unreadable(report_path, error) from error
     path = sidecar(report_path)
     with atomic(path) as stream:
         stream.write(_dump(statement(report, raw)))
@@ -128,11 +126,9 @@ def _bytes(path: Path) -> bytes:
         refuse_special(path)
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise Refused(
-            f"{path}: the report has no provenance", reason=MISSING, remedy="Measure again."
-        ) from error
+        raise Refused(MISSING, "the report has no provenance", file=path) from error
     except OSError as error:
-        raise Refused(f"{path}: cannot be read: {error.strerror or error}", reason=MISSING) from error
+        raise Refused(MISSING, f"cannot be read: {error.strerror or error}", file=path) from error
 
 
 def _parsed(raw: bytes, path: Path) -> Statement:
@@ -142,23 +138,21 @@ def _parsed(raw: bytes, path: Path) -> Statement:
     from eval_core.reports.provenance.models import Statement
 
     if raw.startswith(BOM):
-        raise Refused(f"{path}: the sidecar {BOM_FAULT}", reason=MALFORMED)
+        raise Refused(MALFORMED, f"the sidecar {BOM_FAULT}", file=path)
     try:
         found = json.loads(raw, object_pairs_hook=_distinct)
         canonical(found)  # no NaN, no infinity, no lone surrogate
         if not isinstance(found, dict):
-            raise Refused(
-                f"{path}: holds {raw[:40].decode('utf-8', 'replace').strip()!r}, and not a statement of provenance; "
-                "measure again",
-                reason=MALFORMED,
-            )
+            what = f"holds {raw[:40].decode('utf-8', 'replace').strip()!r}, not a statement of provenance"
+            raise Refused(MALFORMED, what, file=path)
         return Statement.model_validate_json(raw)
     except ValidationError as error:
-        from eval_core.faults import first_fault
+        from eval_core.faults import first
 
-        raise Refused(f"{path}: {first_fault(error, Statement)}", reason=MALFORMED) from error
+        key, value, what = first(error, Statement)
+        raise Refused(MALFORMED, what, file=path, key=key, value=value) from error
     except (ValueError, OverflowError, RecursionError) as error:
-        raise Refused(f"{path}: is no whole JSON: {error}", reason=MALFORMED) from error
+        raise Refused(MALFORMED, f"is not whole JSON: {error}", file=path) from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +181,7 @@ def check(report: Report, report_bytes: bytes, sidecar_path: Path) -> list[Findi
             return []
         found = _parsed(raw, sidecar_path)
     except Refused as error:
-        return [Finding(error.reason, error.message)]
+        return [Finding(error.code, error.message)]
     subject, wanted = found.subject[0], expected["subject"][0]
     if subject.name != wanted["name"]:
         return [Finding(SUBJECT, f"{sidecar_path}: is about {subject.name!r}, not {wanted['name']!r}")]

@@ -150,7 +150,7 @@ def configuration(path: Path) -> Configured:
     table = _toml(read_text(path, "configuration"), path, "configuration")
     arms, default = table.get("arms"), table.get("default", {})
     if not isinstance(arms, Mapping):
-        raise Misuse(f"{path}: has no [arms.NAME]", reason="file-malformed")
+        raise Misuse("file-malformed", "has no [arms.NAME]", file=path)
     return Configured(path, arms, default if isinstance(default, Mapping) else {})
 
 
@@ -168,4 +168,4 @@ def _toml(text: str, path: Path, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError, OverflowError) as error:
-        raise Misuse(f"{path}: the {what} is not TOML: {error}", reason="file-malformed") from error
+        raise Misuse("file-malformed", f"the {what} is not TOML: {error}", file=path) from error

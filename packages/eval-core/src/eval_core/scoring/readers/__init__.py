@@ -34,16 +34,14 @@ def form(path: Path) -> tuple[Literal["trec", "jsonl"], bytes]:
         first = source.first_line()
     words = first.split()
     if not words:
-        raise Misuse(f"{path}: holds no ranking", reason="run-empty")
+        raise Misuse("run-empty", "holds no ranking", file=path)
     # CR is white space in a run's columns and between the parts of JSON.
     record = first.startswith(b"{") and is_record(first)
     if not is_trec(words) and not record:
         refuse_other_text(path, first)
     if first == BEIR_HEADER or _is_judgement(words):
-        raise Misuse(
-            f"{path}: holds judgements and no run ({shown(first)}); are --run and --qrels exchanged?",
-            reason="run-malformed",
-        )
+        what = f"holds judgements and not a run ({shown(first)}); are --run and --qrels exchanged?"
+        raise Misuse("run-malformed", what, file=path)
     # A query id may begin with a brace, too; then the line has a run's columns, and is no JSON.
     lines = record or (first.startswith(b"{") and not is_trec(words))
     return ("jsonl" if lines else "trec"), first
@@ -78,10 +76,8 @@ def read_qrels(path: Path, progress: Progress | None = None) -> dict[str, dict[s
     if not is_trec(words) and not _is_judgement(words):
         refuse_other_text(path, first)
     if is_trec(words) or (first.startswith(b"{") and not _is_judgement(words)):
-        raise Misuse(
-            f"{path}: holds a run and no judgements ({shown(first)}); are --run and --qrels exchanged?",
-            reason="judgements-malformed",
-        )
+        what = f"holds a run and not judgements ({shown(first)}); are --run and --qrels exchanged?"
+        raise Misuse("judgements-malformed", what, file=path)
     beir = first == BEIR_HEADER
     found = _regular(data, beir)
     if found is None:
@@ -89,7 +85,7 @@ def read_qrels(path: Path, progress: Progress | None = None) -> dict[str, dict[s
         found = _exact(data, beir, fault)
         fault.stop()
     if not found:
-        raise Misuse(f"{path}: holds no judgements", reason="judgements-empty")
+        raise Misuse("judgements-empty", "holds no judgements", file=path)
     return found
 
 

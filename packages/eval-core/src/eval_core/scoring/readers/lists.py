@@ -76,7 +76,7 @@ def answers(source: Source, fault: Callable[[int, str], None], own: bool | None 
             own = isinstance(record, dict) and "schema" in record
             if own:
                 if record["schema"] != OWN:
-                    fault(number, f"schema {_said(record['schema'])} is no run's; expected {OWN!r}")
+                    fault(number, f"schema {_said(record['schema'])} is not that of a run; expected {OWN!r}")
                     return
                 continue
         answer = _answer(record, own, b"\\u" in raw)
@@ -138,10 +138,10 @@ def _answer(record: Any, own: bool, escaped: bool) -> Answer | str:
     except TypeError:
         odd = next((name for name in ids if type(name) not in (str, int)), None)
         if odd is not None or None in ids:
-            return f"ids holds {_said(odd)}, which is no document id; write it as a text"
+            return f"ids holds {_said(odd)}, which is not a document id; write it as a text"
         ids = [str(name) for name in ids]
     if escaped and _lone("".join([query, *ids])):
-        return "holds a lone surrogate escape (\\ud800 to \\udfff), which is no character"
+        return "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
     answer = answer_of(query, ids, outcome)
     return "ids holds an empty document id" if "" in answer.unique else answer
 

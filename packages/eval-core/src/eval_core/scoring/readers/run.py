@@ -265,9 +265,7 @@ def explanation(path: Path) -> EvalError:
                 )
             elif _number(words[4]) is None:
                 fault(number, f"score {shown(words[4])} should be a number such as 12.5{_nan(words[4])}")
-    return fault.error() or CouldNot(
-        f"{path}: changed while it was read; run it again", reason="file-changed"
-    )
+    return fault.error() or CouldNot("file-changed", "changed while it was read", file=path)
 
 
 def _nan(word: bytes) -> str:

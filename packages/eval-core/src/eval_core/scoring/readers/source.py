@@ -72,16 +72,14 @@ class Source:
                 pieces.append(rest)
                 held += len(rest)
             if held > LONGEST:
-                raise self.too_long(f":{number + 1}")
+                raise self.too_long(number + 1)
         if pieces:
             yield number + 1, b"".join(pieces)
 
-    def too_long(self, line: str = "") -> Misuse:
-        """What to raise where a line goes on and on; `line` is its number, as `:3`, where that is known."""
-        return Misuse(
-            f"{self._path}{line}  a line of more than {LONGEST >> 20} MB, which is no line of rankings or judgements",
-            reason="file-malformed",
-        )
+    def too_long(self, line: int | None = None) -> Misuse:
+        """What to raise where a line goes on and on; `line` is its number, where that is known."""
+        what = f"a line of more than {LONGEST >> 20} MB, which cannot be one of rankings or judgements"
+        return Misuse("file-malformed", what, file=self._path, line=line)
 
     def first_line(self) -> bytes:
         """The first line that is not blank, without surrounding white space, of a file just opened; empty if none."""
@@ -123,9 +121,9 @@ def refuse_other_text(path: Path, first: bytes) -> None:
         Misuse: it is UTF-16, or ends its lines with CR alone.
     """
     if first.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in first[:200]:
-        raise Misuse(f"{path}: is UTF-16, or no text at all; save it as UTF-8", reason="file-malformed")
+        raise Misuse("file-malformed", "is UTF-16, or not a text at all; save it as UTF-8", file=path)
     if b"\r" in first.strip():
-        raise Misuse(f"{path}: its lines end with CR alone; save it with LF or CRLF", reason="file-malformed")
+        raise Misuse("file-malformed", "its lines end with CR alone; save it with LF or CRLF", file=path)
 
 
 def is_gzip(raw: IO[bytes]) -> bool:
@@ -141,21 +139,18 @@ def _told(path: Path, what: str = "file") -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise Misuse(f"{path}: no such {what} file", reason="file-missing") from error
+        raise Misuse("file-missing", f"there is no such {what} file", file=path) from error
     except IsADirectoryError as error:
-        raise Misuse(
-            f"{path}: is a folder; name a {what} file{_inside(path)}", reason="file-unreadable"
-        ) from error
+        told = f"is a folder; name a {what} file{_inside(path)}"
+        raise Misuse("file-unreadable", told, file=path) from error
     except OSError as error:
         broken = error.errno is None  # what gzip raises
         told = "is not whole gzip" if broken else "cannot be read"
-        raise Misuse(f"{path}: {told}: {error.strerror or error}", reason="file-unreadable") from error
+        raise Misuse("file-unreadable", f"{told}: {error.strerror or error}", file=path) from error
     except EOFError as error:
-        raise Misuse(
-            f"{path}: the gzip file is cut short; copy it again", reason="file-unreadable"
-        ) from error
+        raise Misuse("file-unreadable", "the gzip file is cut short; copy it again", file=path) from error
     except zlib.error as error:
-        raise Misuse(f"{path}: is not whole gzip: {error}", reason="file-unreadable") from error
+        raise Misuse("file-unreadable", f"is not whole gzip: {error}", file=path) from error
 
 
 def _inside(folder: Path) -> str:
@@ -174,7 +169,7 @@ class Listing:
     def __call__(self, line: int, message: str) -> None:
         """One thing wrong, at a line."""
         if len(self.faults) < LISTED:
-            self.faults.append(Fault(f"{self.path}:{line}", message))
+            self.faults.append(Fault(message, file=self.path, line=line))
         else:
             self.more += 1
 
