@@ -56,6 +56,12 @@ def last_line(change: Callable[[Any], object]) -> Change:
     return edit
 
 
+def beyond(line: Any) -> None:
+    """A rank that is deeper than what was asked for, in an answer as long as that."""
+    line["entries"][0].update(retrieved=None)
+    rank(1000)(line)
+
+
 def first_with(change: Callable[[Line], dict[str, Any]]) -> Change:
     """Change the first line, and redo the digests over all of it: those of a part are left."""
 
@@ -119,7 +125,7 @@ def rank(value: int | None) -> Callable[[Any], None]:
             first_with(lambda line: {"health": line.health.model_copy(update={"scored": 26})}),
             "evidence-contradicts",
         ),
-        (last_line(rank(1000)), "evidence-contradicts"),
+        (last_line(beyond), "evidence-contradicts"),
         # A sound line of something that is no evidence.
         (last_line(lambda line: line["task"].update(limit=20)), "evidence-task-differs"),
         (last_line(lambda line: line["set"].update(headline="recall@10")), "evidence-task-differs"),
