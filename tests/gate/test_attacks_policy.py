@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from policy_support import resealed
 
+from eval_core.policy.evidence import Line, line_digest
+from eval_core.reports.check import quality_digest
+
 if TYPE_CHECKING:
     from conftest import Space
 
@@ -51,6 +54,31 @@ def last_line(change: Callable[[Any], object]) -> Change:
         space.put_lines([*others, resealed(last, change)])
 
     return edit
+
+
+def beyond(line: Any) -> None:
+    """A rank that is deeper than what was asked for, in an answer as long as that."""
+    line["entries"][0].update(retrieved=None)
+    rank(1000)(line)
+
+
+def first_with(change: Callable[[Line], dict[str, Any]]) -> Change:
+    """Change the first line, and redo the digests over all of it: those of a part are left."""
+
+    def edit(space: Space) -> None:
+        first, second = space.lines()
+        first = first.model_copy(update=change(first))
+        quality = quality_digest(first.task, first.system, first.entries)
+        first = first.model_copy(update={"quality": quality})
+        space.put_lines([first.model_copy(update={"line": line_digest(first)}), second])
+
+    return edit
+
+
+def another_query(line: Line) -> dict[str, Any]:
+    """Of another query than the task says."""
+    entry, *others = line.entries
+    return {"entries": (entry.model_copy(update={"query": "0" * 32}), *others)}
 
 
 def a_folder_in_its_place(space: Space) -> None:
@@ -91,6 +119,13 @@ def rank(value: int | None) -> Callable[[Any], None]:
         (first_line(lambda line: line.update(fingerprint="0" * 64)), "evidence-contradicts"),
         (first_line(lambda line: line["set"].update(headline="recall@10")), "evidence-contradicts"),
         (last_line(lambda line: line["set"].update(headline="hti@1")), "evidence-contradicts"),
+        (first_with(another_query), "evidence-contradicts"),
+        (first_with(lambda line: {"fingerprint": "0" * 64}), "evidence-contradicts"),
+        (
+            first_with(lambda line: {"health": line.health.model_copy(update={"scored": 26})}),
+            "evidence-contradicts",
+        ),
+        (last_line(beyond), "evidence-contradicts"),
         # A sound line of something that is no evidence.
         (last_line(lambda line: line["task"].update(limit=20)), "evidence-task-differs"),
         (last_line(lambda line: line["set"].update(headline="recall@10")), "evidence-task-differs"),
@@ -183,6 +218,26 @@ def choosing(**choices: Any) -> Change:
     return lambda space: space.policy(**choices)
 
 
+def one_run(space: Space) -> None:
+    """The numbers are those of both runs, which are alike."""
+    first, last = (line.run_id for line in space.lines())
+    in_floors(f'"{first}", "{last}"', f'"{last}"')(space)
+
+
+def cited_twice(space: Space) -> None:
+    """The baseline is named once more, as if a third run stood under the floors."""
+    last = space.lines()[-1].run_id
+    in_floors(f'"{last}"', f'"{last}", "{last}"')(space)
+
+
+def swapped(space: Space) -> None:
+    """Of two runs that started at once, the one whose id comes later is the baseline, and not either of them."""
+    first, second = space.lines()
+    space.policy({"notes": [first, resealed(second, lambda line: line.update(started=first.started))]})
+    one, other = sorted((first.run_id, second.run_id))
+    in_floors(f'"{one}", "{other}"', f'"{other}", "{one}"')(space)
+
+
 WHY = {"margin": "room for a rewrite"}
 
 
@@ -202,6 +257,9 @@ WHY = {"margin": "room for a rewrite"}
         (in_floors("n = 27", "n = 27\nmargin = 3"), ["floor-not-derived"] * 4 + ["reason-missing"]),
         (in_floors("n = 27", "n = 27\ndrift = 0.1"), ["floor-not-derived"]),
         (in_floors("n = 27", 'n = 27\ncorpus = "drifts"'), ["floor-not-derived", "corpus-pinned"]),
+        (one_run, ["floors-without-evidence"]),
+        (cited_twice, ["runs-misordered"]),
+        (swapped, ["runs-misordered"]),
         # B2: what lets more pass, and follows: with a reason of its own, or not at all.
         (choosing(margin=3), ["reason-missing"]),
         (choosing(margin=3, reasons={"margin": " \u200b "}), ["reason-missing"]),

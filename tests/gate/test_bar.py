@@ -396,6 +396,35 @@ def test_round2_b16_a_branch_that_changed_nothing_is_not_blamed_for_the_targets_
     assert "bar-loosened" in against(kept).codes
 
 
+def test_a_reason_is_new_to_the_merge_base_too(kept: Space) -> None:
+    """B13, B16: main took a margin back, and its reason with it; the branch began before, and widens under that one."""
+    kept.git("checkout", "-q", "main")
+    kept.policy(margin=3, reasons={"margin": "it flips"})
+    kept.commit("wider")
+    kept.git("branch", "-f", "side")
+    kept.policy()
+    kept.commit("as it was")
+    kept.git("checkout", "-q", "side")
+    kept.policy(margin=5, reasons={"margin": "it flips"})
+    assert "bar-loosened" in against(kept).codes
+    kept.policy(margin=5, reasons={"margin": "it flips more"})
+    assert "bar-loosened" not in against(kept).codes
+
+
+def test_a_run_of_the_merge_base_is_not_rewritten_either(kept: Space) -> None:
+    """B13: main stands on later runs by now, and no longer holds those that the branch says otherwise."""
+    kept.git("checkout", "-q", "main")
+    later = [
+        resealed(line, lambda table: table.update(run_id=table["run_id"] + "x")) for line in kept.lines()
+    ]
+    kept.policy({"notes": later})
+    kept.commit("measured again")
+    kept.git("checkout", "-q", "side")
+    assert "evidence-rewritten" not in against(kept).codes
+    rewritten(kept)
+    assert "evidence-rewritten" in against(kept).codes
+
+
 def test_the_requirements_of_the_target_hold_too(kept: Space) -> None:
     """POLICY: the union of both, with a reason for fewer, too."""
     kept.git("checkout", "-q", "main")

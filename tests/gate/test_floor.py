@@ -318,6 +318,9 @@ def test_lower_numbers_need_a_reason_that_stays_while_they_stand(space: Space) -
     assert space.gate("floor", "--write", "--reason", "floors=q01 is disputed").code == 0
     assert held(space)["reasons"] == {"floors": "q01 is disputed"}
     assert held(space)["misses_allowed"] == {"hit@1": 4}
+    # What else is moved leaves it.
+    assert space.gate("floor", "--write", "--p95-ms", "200").code == 0
+    assert held(space)["reasons"] == {"floors": "q01 is disputed"}
     # The same reason again is no new one.
     measured(space, {"q01": None, "q02": None, "q27": 2})
     assert space.gate("floor", "--write", "--reason", "floors=q01 is disputed").code == 1

@@ -81,6 +81,14 @@ def test_the_tighter_of_floor_and_drop_is_the_bar(
     assert hits == ([code] if code else [])
 
 
+def test_where_floor_and_drop_are_one_bar_the_floor_is_named(bare: Space) -> None:
+    """A4: a drop of two queries' points is the floor of two misses, and one rule is said for both."""
+    barred(bare, {}, {}, budgets={"notes": {"max_drop": {"mrr": 200 / 27}}})
+    assert bare.measure({"q01": None, "q02": None, "q03": None}).code == 0
+    reasons = {reason["key"]: reason["code"] for reason in bare.check().verdict["arms"][0]["reasons"]}
+    assert reasons["mrr"] == "floor-breached"
+
+
 def test_a_measure_is_not_rounded_before_it_is_compared(bare: Space) -> None:
     """K3: mrr of (27 - 3/4 - 6/7 - 9/10) / 27 = 0.90714, where the floor is 24.5 / 27 = 0.90741: both are 0.907."""
     barred(bare, {"q27": 2}, {"q27": 2})

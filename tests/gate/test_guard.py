@@ -223,6 +223,7 @@ def test_a_path_that_could_lead_out_is_wrong_input(repo: Repo, path: str) -> Non
     [
         ("docs/setup.md", "guide/setup.md", "guide/setup.md"),
         ("docs/Setup.md", "docs/setup.md", "docs/setup.md"),
+        ("docs/SETUP.md", "docs/setup.md", "docs/setup.md"),
         ("docs/e\u0301.md", "docs/\u00e9.md", "docs/\u00e9.md"),
         ("docs/setpu.md", "docs/setup.md", "docs/setup.md"),
         ("a/b/x.md", "c/x.md", "a/x.md"),

@@ -728,6 +728,8 @@ def test_the_latency_budget_is_measured_again(
         budget = read_policy(stage.policy).budgets.arms["tuned"]
         assert budget.p95_ms == float(arguments[1] if arguments else standing or 300)
         assert budget.max_drop == ({"mrr": 3.0} if standing else {})
+        said = json.loads(stage.record.read_text())["reason"]
+        assert said == arguments[-1] if "--reason" in arguments else said.startswith("recall@10 ")
 
 
 @pytest.mark.parametrize(

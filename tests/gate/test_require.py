@@ -463,6 +463,12 @@ def outside(space: Space) -> None:
     head_becomes(b"ref: refs/../../commit\n")(space)
 
 
+def no_ref(space: Space) -> None:
+    """A file of git that holds a commit and is no ref."""
+    (space.root / ".git" / "ORIG_HEAD").write_text("0" * 40)
+    head_becomes(b"ref: ORIG_HEAD\n")(space)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -478,6 +484,7 @@ def outside(space: Space) -> None:
         round_and_round,
         git_elsewhere,
         outside,
+        no_ref,
     ],
 )
 def test_a_commit_that_cannot_be_read_is_none(repository: Space, damage: Callable[[Space], None]) -> None:
