@@ -409,6 +409,30 @@ def test_a_branch_that_tightens_less_than_main_did_loosens_nothing(kept: Space) 
     assert "bar-loosened" not in against(kept).codes
 
 
+@pytest.mark.parametrize("absent", ["the policy", "the arm"])
+def test_what_the_merge_base_has_not_is_held_against_the_target_alone(kept: Space, absent: str) -> None:
+    """A4: a branch that began before the policy did, or before the arm, hides nothing that it loosens."""
+    kept.git("checkout", "-q", "main")
+    sound = kept.floors.read_text()
+    if absent == "the arm":
+        head, _, _ = sound.partition("[arms.")
+        kept.floors.write_text(head + "[arms]\n")
+        kept.git("rm", "-q", "--cached", "policy/evidence/notes.jsonl")
+    else:
+        kept.git("rm", "-rq", "--cached", "policy")
+        kept.floors.unlink()
+    kept.git("commit", "-qam", "before")
+    kept.git("branch", "-f", "side")
+    kept.floors.write_text(sound)
+    kept.commit("the bar")
+    kept.git("symbolic-ref", "HEAD", "refs/heads/side")
+    kept.policy(margin=9)
+    kept.commit("another bar")
+    done = against(kept)
+    assert "bar-loosened" in done.codes, done.out
+    assert not any("changes nothing" in note for note in done.verdict["notes"])
+
+
 def test_a_reason_is_new_to_the_merge_base_too(kept: Space) -> None:
     """B13, B16: main took a margin back, and its reason with it; the branch began before, and widens under that one."""
     kept.git("checkout", "-q", "main")

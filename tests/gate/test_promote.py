@@ -884,7 +884,7 @@ GOOD_RULE = '[[rule]]\nover = "x"\nconditions = [{ metric = "mrr", is = "higher"
             "promotion.toml:4: conditions: 'missing_ground_truth' is a count of which fewer is better, and 'higher' "
             'asks for more; write { metric = "missing_ground_truth", is = "not-higher" }',
         ),
-        (GOOD_RULE, GOOD_RULE + GOOD_RULE, "over = 'x' stands in two rules; join them"),
+        (GOOD_RULE, GOOD_RULE + GOOD_RULE, "over = 'x': it stands in two rules; join them"),
         ('[{ metric = "mrr", is = "higher" }]', "[]", "should have at least 1 item"),
         (
             GOOD_RULE,

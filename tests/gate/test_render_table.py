@@ -155,7 +155,10 @@ def test_each_reason_has_its_code_its_mend_once_and_the_page_that_explains_it() 
     assert "   it differs 2    reason: code-2" in lines
     assert lines.count("   Take it back.") == 1
     assert "What a reason means: docs/reasons.md" in lines
-    assert lines[-1] == "Do what the lines above say, then:  eval-core measure && eval-gate check"
+    again = "Do what the lines above say, then:  eval-core measure && eval-gate check"
+    assert lines[-1] == again
+    *_, first, _, way_on = shown(verdict(refused(), failing())).splitlines()
+    assert (first, "eval-gate floor bad --from" in way_on) == (again, True)
 
 
 @pytest.mark.parametrize(

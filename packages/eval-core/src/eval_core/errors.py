@@ -177,8 +177,6 @@ class Fault(Details):
     def __init__(
         self,
         what: str,
-        message: str | None = None,
-        reason: str | None = None,
         *,
         code: str = "input-invalid",
         file: Where | None = None,
@@ -190,8 +188,6 @@ class Fault(Details):
         bar: float | None = None,
         mend: str | None = None,
     ) -> None:
-        if message is not None:  # the form before faults had fields: Fault("file:line", "message", "code")
-            what, file, code = message, what, reason or code
         super().__init__(
             code=code,
             what=what,
@@ -207,10 +203,6 @@ class Fault(Details):
 
     def __str__(self) -> str:
         return sentence(self) if self.mend is None else f"{sentence(self)}\n  {self.mend}"
-
-    @property
-    def reason(self) -> str:  # the old form, too
-        return self.code
 
 
 class Faults(Misuse):

@@ -99,9 +99,3 @@ def line_in(text: str, keys: Sequence[str]) -> int | None:
     from eval_core.faults import line_of
 
     return line_of(text, list(keys))
-
-
-def at_line(path: Path, text: str, keys: Sequence[str]) -> str:
-    """`path:line` of a key in a TOML text, for faults of the form before they had fields."""
-    number = line_in(text, keys)
-    return f"{path}:{number}" if number else str(path)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from eval_core.errors import EvalError
 from eval_core.policy import ArmPolicy
 from eval_core.policy.faults import faults
-from eval_core.reports import Report
-from eval_core.reports.models import Environment
+from eval_core.reports import Environment, Report
 from eval_gate.check import eligibility, rules
 from eval_gate.check.changes import moved, system_changes
 from eval_gate.check.eligibility import Read, Standing

@@ -40,9 +40,9 @@ def read_plain(path: Path) -> Plain:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise Misuse("file-malformed", f"the floors file is not TOML: {error}", file=path) from error
-    faults = [Fault(str(path), fault) for arm, floors in table.items() for fault in _faults(arm, floors)]
+    faults = [Fault(fault, file=path) for arm, floors in table.items() for fault in _faults(arm, floors)]
     if not table:
-        faults.append(Fault(str(path), "names no arm; a gate that looks at nothing cannot pass"))
+        faults.append(Fault("it names no arm; a gate that looks at nothing cannot pass", file=path))
     if faults:
         raise Faults(faults, consequence="nothing was graded")
     return table

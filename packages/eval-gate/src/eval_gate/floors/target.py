@@ -118,10 +118,15 @@ def against(policy: Policy, revision: str, config: Path) -> Held:
     here = _Here(policy, config)
     found = here.held(target)
     if base is not None:
+        moved = bool(found)
         begun = here.held(base)
-        if found and not begun:
+        found = {
+            key: _both(change, begun[key]) if _known(base, change) else change
+            for key, change in found.items()
+            if (key in begun if _known(base, change) else here.has(change))
+        }
+        if moved and not begun and not found:
             notes.append(f"this branch changes nothing of the bar; {revision} has moved since it began")
-        found = {key: _both(change, begun[key]) for key, change in found.items() if key in begun}
     reasons = [
         _loosened(change, revision) for change in found.values() if change.looser and not change.reason
     ]
@@ -244,6 +249,12 @@ class _Here:
                 by_key[key] = change
         return by_key
 
+    def has(self, change: BarChange) -> bool:
+        """Whether what a change is about is here; where it is at the merge base neither, the target alone has it."""
+        if change.key == "promotion":
+            return (self.policy.folder / RULES).exists()
+        return not change.key.startswith(RECORDS) or (self.policy.folder / change.key).exists()
+
     def _file(self, there: _There) -> Iterator[BarChange]:
         """What floors.toml says of all arms, and the arms that it no longer has."""
         if there.policy is None:
@@ -303,6 +314,21 @@ class _Here:
                         subject=line.run_id,
                         mend="Restore it from git. A run that was measured once is never measured otherwise.",
                     )
+
+
+def _known(base: _There, change: BarChange) -> bool:
+    """Whether the merge base has what a change is about; what it has not is held against the target alone."""
+    if change.key == "promotion":
+        return base.files.get(RULES) is not None
+    if change.key.startswith(RECORDS):
+        return change.key.rpartition("/")[2] in base.records
+    if change.key == "waivers":
+        return True
+    if change.key == "lane":
+        return change.arm in _lanes(base.config)
+    if change.arm is None or change.key == "retired":
+        return base.policy is not None
+    return base.arm(change.arm) is not None
 
 
 def _both(change: BarChange, begun: BarChange) -> BarChange:

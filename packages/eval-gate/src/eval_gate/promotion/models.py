@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
-from eval_core.models import NAME, Closed, at_line, parse_toml
+from eval_core.models import NAME, Closed, line_in, parse_toml
 from eval_core.scoring import metrics
 from eval_gate.verdict import Reason
 
@@ -147,20 +147,20 @@ def _faults(rules: Rules, path: Path, text: str) -> Iterator[Fault]:
     for place, rule in enumerate(rules.rule):
         keys = ["rule", f"[{place}]"]
         if rule.over in seen:
+            line = line_in(text, [*keys, "over"])
             yield Fault(
-                at_line(path, text, [*keys, "over"]), f"over = {rule.over!r} stands in two rules; join them"
+                "it stands in two rules; join them", file=path, line=line, key="over", value=rule.over
             )
         seen.add(rule.over)
-        where = at_line(path, text, [*keys, "conditions"])
-        yield from (Fault(where, f"conditions: {problem}") for problem in problems(rule))
+        line = line_in(text, [*keys, "conditions"])
+        yield from (Fault(what, file=path, line=line, key="conditions") for what in problems(rule))
     for place, endpoint in enumerate(rules.endpoint):
         parts = endpoint.documented.split("/")
         if endpoint.documented.startswith("/") or ".." in parts:
             keys = ["endpoint", f"[{place}]", "documented"]
-            yield Fault(
-                at_line(path, text, keys),
-                f"documented = {endpoint.documented!r}: write it relative to the repository's top, with slashes",
-            )
+            what = "write it relative to the repository's top, with slashes"
+            line = line_in(text, keys)
+            yield Fault(what, file=path, line=line, key="documented", value=endpoint.documented)
 
 
 def problems(rule: Rule) -> Iterator[str]:

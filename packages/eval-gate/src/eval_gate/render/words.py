@@ -322,11 +322,11 @@ def next_steps(verdict: Verdict) -> list[Step]:
     if not bad and not verdict.reasons:
         return []
     failing = [arm for arm in bad if arm.verdict == "fail"]
-    if not failing or len(failing) < len(bad) or verdict.reasons:
-        return [Step("Do what the lines above say, then:", "eval-core measure && eval-gate check")]
-    if any(arm.unbound for arm in bad):
-        return [Step("Mend the retriever, or move the floors in a reviewed commit that cites a run.")]
     steps = []
+    if len(failing) < len(bad) or verdict.reasons:
+        steps.append(Step("Do what the lines above say, then:", "eval-core measure && eval-gate check"))
+    if any(arm.unbound for arm in failing):
+        return [*steps, Step("Mend the retriever, or move the floors in a reviewed commit that cites a run.")]
     if names := " ".join(argument(arm.arm) for arm in failing if not _is_slow(arm) or len(arm.reasons) > 1):
         command = f'eval-gate floor {names} --from A.zip B.zip --reason floors="…" --write'
         steps.append(Step("If the drop is intended, move the bar in a commit of its own:", command))
