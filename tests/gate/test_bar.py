@@ -415,6 +415,19 @@ def test_round2_b16_a_branch_that_changed_nothing_is_not_blamed_for_the_targets_
     assert "bar-loosened" in against(kept).codes
 
 
+def test_a_branch_that_tightens_less_than_main_did_loosens_nothing(kept: Space) -> None:
+    """B16: it began at a margin of 3 and takes 2; main went to 1 meanwhile."""
+    kept.git("checkout", "-q", "main")
+    kept.policy(margin=3, reasons={"margin": "it flips"})
+    kept.commit("wider")
+    kept.git("branch", "-f", "side")
+    kept.policy(margin=1)
+    kept.commit("tighter")
+    kept.git("checkout", "-q", "side")
+    kept.policy(margin=2)
+    assert "bar-loosened" not in against(kept).codes
+
+
 @pytest.mark.parametrize("absent", ["the policy", "the arm"])
 def test_what_the_merge_base_has_not_is_held_against_the_target_alone(kept: Space, absent: str) -> None:
     """A4: a branch that began before the policy did, or before the arm, hides nothing that it loosens."""
