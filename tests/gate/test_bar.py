@@ -15,6 +15,7 @@ from policy_support import floors_table, resealed
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.evidence import Line
 from eval_core.policy.models import ArmFloors, Budget
+from eval_core.reports.provenance.configuration import Configured
 from eval_gate.floors.difference import changes
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def test_every_field_that_people_choose_is_in_that_table() -> None:
         # A drop that is as wide as the runs differ: 1/27 between them, and one query.
         (lambda lines: [lines[0], *ranked(lines, {27: None})[1:]], [("floors", "recall@10", True)]),
         (lambda lines: moved(lines, started="2026-01-01T00:00:00.000Z"), [("floors", None, True)]),
+        (lambda lines: moved(lines, repetitions=30), [("p95_ms", None, True)]),
     ],
 )
 def test_numbers_are_looser_where_the_bar_is_lower(
@@ -301,6 +303,22 @@ def drifting(space: Space) -> None:
     space.policy(corpus="drifts", drift=0.5, reasons={"corpus": "it follows a branch"})
 
 
+def a_service(space: Space) -> None:
+    """Its options give an address, and so the usual budget is lifted."""
+    old = 'backend = "jsonl"'
+    space.edit(space.root / "eval.toml", old, 'backend = "mine"\noptions.url = "http://x"')
+
+
+@pytest.mark.parametrize("backend", ["jsonl", "mine"])
+def test_an_address_in_a_command_line_lifts_no_budget(space: Space, backend: str) -> None:
+    """M8: the line protocol answers here, whatever its command says."""
+    from eval_gate.check import without_latency
+
+    table = {"notes": {"backend": backend, "options": {"command": ["python", "http://x"]}}}
+    plain = without_latency(Configured(space.root / "eval.toml", table))
+    assert ("notes" in plain) == (backend == "mine")
+
+
 @pytest.mark.parametrize(
     ("edit", "code"),
     [
@@ -321,6 +339,7 @@ def drifting(space: Space) -> None:
         (left_out, "bar-loosened"),
         (reordered, "runs-misordered"),
         (drifting, "corpus-pinned"),
+        (a_service, "bar-loosened"),
     ],
 )
 def test_round2_b13_an_edit_that_lets_more_pass_fails_against_the_target(

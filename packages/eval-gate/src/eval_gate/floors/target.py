@@ -7,6 +7,7 @@ blamed for what the target did since. A run that either of them holds must be th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,8 @@ from eval_core.policy import (
 )
 from eval_core.reconstruct.repository import find, resolved
 from eval_core.reconstruct.tree import Tree, opened
+from eval_core.reports.provenance.configuration import Configured
+from eval_gate.check.origin import without_latency
 from eval_gate.floors.difference import changes, field_changes, new_reason
 from eval_gate.verdict import BarChange, Reason
 
@@ -203,7 +206,14 @@ def _read(tree: Tree, name: str, policy: Policy, config: Path) -> _There:
         raw_config = tree.read(os.fsencode(configured.relative_to(top).as_posix()))
     files = {path: read(path) for path in (FLOORS, BUDGETS, RULES, WAIVERS)}
     parsed = _parsed(files[FLOORS], files[BUDGETS], name, policy)
-    return _There(name, parsed, evidence, files, records, _toml(raw_config))
+    table = _toml(raw_config)
+    if parsed is not None and configured.is_relative_to(top):
+        # The owner's lane is a change of its own, which lifts the usual budget with it.
+        lane = {arm for arm, lane in _lanes(_toml(_bytes(config))).items() if lane == "owner"}
+        arms = table.get("arms")
+        there = Configured(config, arms if isinstance(arms, dict) else {})
+        parsed = dataclasses.replace(parsed, plain=without_latency(there) | lane)
+    return _There(name, parsed, evidence, files, records, table)
 
 
 def _parsed(floors: bytes | None, budgets: bytes | None, name: str, policy: Policy) -> Policy | None:
