@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +334,17 @@ def test_two_sets_of_one_name_are_refused(space: Space) -> None:
         space.arm(name=name, backend="bm25", dataset=name)
     with pytest.raises(Misuse, match=r"has the name 'things', as .*; give one of them another name"):
         space.plans()
+
+
+@pytest.mark.parametrize(
+    ("queries", "text", "passes"),
+    [(1, "", 59), (15, "", 4), (27, "", 3), (59, "", 3), (60, "", 3), (60, "repetitions = 1\n", 1)],
+)
+def test_a_small_set_is_timed_until_it_has_the_samples_of_a_p95(
+    things: Space, queries: int, text: str, passes: int
+) -> None:
+    """M8: 59 samples bound it; the arm's own number holds whatever it is."""
+    things.arm(text, backend="random")
+    (plan,) = things.plans()
+    many = dataclasses.replace(plan, queries=(plan.queries * 60)[:queries])
+    assert many.repetitions == passes

@@ -15,6 +15,7 @@ from policy_support import floors_table, resealed
 from eval_core.policy.arm import ArmPolicy
 from eval_core.policy.evidence import Line
 from eval_core.policy.models import ArmFloors, Budget
+from eval_core.reports.provenance.configuration import Configured
 from eval_gate.floors.difference import changes
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def test_every_field_that_people_choose_is_in_that_table() -> None:
         # A drop that is as wide as the runs differ: 1/27 between them, and one query.
         (lambda lines: [lines[0], *ranked(lines, {27: None})[1:]], [("floors", "recall@10", True)]),
         (lambda lines: moved(lines, started="2026-01-01T00:00:00.000Z"), [("floors", None, True)]),
+        (lambda lines: moved(lines, repetitions=30), [("p95_ms", None, True)]),
     ],
 )
 def test_numbers_are_looser_where_the_bar_is_lower(
@@ -301,6 +303,22 @@ def drifting(space: Space) -> None:
     space.policy(corpus="drifts", drift=0.5, reasons={"corpus": "it follows a branch"})
 
 
+def a_service(space: Space) -> None:
+    """Its options give an address, and so the usual budget is lifted."""
+    old = 'backend = "jsonl"'
+    space.edit(space.root / "eval.toml", old, 'backend = "mine"\noptions.url = "http://x"')
+
+
+@pytest.mark.parametrize("backend", ["jsonl", "mine"])
+def test_an_address_in_a_command_line_lifts_no_budget(space: Space, backend: str) -> None:
+    """M8: the line protocol answers here, whatever its command says."""
+    from eval_gate.check import without_latency
+
+    table = {"notes": {"backend": backend, "options": {"command": ["python", "http://x"]}}}
+    plain = without_latency(Configured(space.root / "eval.toml", table))
+    assert ("notes" in plain) == (backend == "mine")
+
+
 @pytest.mark.parametrize(
     ("edit", "code"),
     [
@@ -321,6 +339,7 @@ def drifting(space: Space) -> None:
         (left_out, "bar-loosened"),
         (reordered, "runs-misordered"),
         (drifting, "corpus-pinned"),
+        (a_service, "bar-loosened"),
     ],
 )
 def test_round2_b13_an_edit_that_lets_more_pass_fails_against_the_target(
@@ -394,6 +413,43 @@ def test_round2_b16_a_branch_that_changed_nothing_is_not_blamed_for_the_targets_
     # What it does loosen is held against both.
     kept.policy(margin=3)
     assert "bar-loosened" in against(kept).codes
+
+
+def test_a_branch_that_tightens_less_than_main_did_loosens_nothing(kept: Space) -> None:
+    """B16: it began at a margin of 3 and takes 2; main went to 1 meanwhile."""
+    kept.git("checkout", "-q", "main")
+    kept.policy(margin=3, reasons={"margin": "it flips"})
+    kept.commit("wider")
+    kept.git("branch", "-f", "side")
+    kept.policy(margin=1)
+    kept.commit("tighter")
+    kept.git("checkout", "-q", "side")
+    kept.policy(margin=2)
+    assert "bar-loosened" not in against(kept).codes
+
+
+@pytest.mark.parametrize("absent", ["the policy", "the arm"])
+def test_what_the_merge_base_has_not_is_held_against_the_target_alone(kept: Space, absent: str) -> None:
+    """A4: a branch that began before the policy did, or before the arm, hides nothing that it loosens."""
+    kept.git("checkout", "-q", "main")
+    sound = kept.floors.read_text()
+    if absent == "the arm":
+        head, _, _ = sound.partition("[arms.")
+        kept.floors.write_text(head + "[arms]\n")
+        kept.git("rm", "-q", "--cached", "policy/evidence/notes.jsonl")
+    else:
+        kept.git("rm", "-rq", "--cached", "policy")
+        kept.floors.unlink()
+    kept.git("commit", "-qam", "before")
+    kept.git("branch", "-f", "side")
+    kept.floors.write_text(sound)
+    kept.commit("the bar")
+    kept.git("symbolic-ref", "HEAD", "refs/heads/side")
+    kept.policy(margin=9)
+    kept.commit("another bar")
+    done = against(kept)
+    assert "bar-loosened" in done.codes, done.out
+    assert not any("changes nothing" in note for note in done.verdict["notes"])
 
 
 def test_a_reason_is_new_to_the_merge_base_too(kept: Space) -> None:

@@ -170,3 +170,10 @@ def test_a_report_without_floors_is_shown_and_passes(space: Space) -> None:
     done = space.check()
     assert (done.code, done.verdict["not_gated"]) == (0, ["zoo"])
     assert json.loads(space.sidecar.read_text())["predicate"]["arm"] == "notes"  # no arm of its own
+
+
+def test_a_link_that_leads_nowhere_in_the_sets_folder_is_no_crash(space: Space) -> None:
+    """A4: it is no file that was written since."""
+    (space.root / "set" / "gone.jsonl").symlink_to("nowhere")
+    done = space.check()
+    assert (done.code, done.err) == (0, "")

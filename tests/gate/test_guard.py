@@ -376,6 +376,20 @@ def test_documents_of_this_repository_are_looked_up(repo: Repo) -> None:
     assert gone.only["queries"] == ["q2"]
 
 
+def test_round2_b15_a_pinned_source_is_looked_up_in_its_own_commit(repo: Repo) -> None:
+    """B15: a judged file that was renamed since is still a file of the commit that its source pins."""
+    pinned = repo.commit("docs/a.md")
+    (repo.path / "docs" / "a.md").unlink()
+    repo.commit("docs/b.md")
+    source = OWN.replace('branch = "main"', f'commit = "{pinned}"')
+    folder = repo.set([("q0", "own/docs/a.md", 1)], source)
+    assert (repo.guard(folder).code, repo.guard(folder).verdict["checked"]) == (0, 1)
+    repo.set([("q0", "own/docs/gone.md", 1)], source)
+    assert repo.guard(folder).found == [("ground-truth-missing", "docs/gone.md")]
+    repo.set([("q0", "own/docs/a.md", 1)], OWN)
+    assert repo.guard(folder).found == [("ground-truth-missing", "docs/a.md")]
+
+
 @pytest.mark.parametrize(("prefix", "document"), [("", "docs/a.md"), ("x/y", "x/y/docs/a.md")])
 def test_a_prefix_is_taken_off(repo: Repo, prefix: str, document: str) -> None:
     repo.commit("docs/a.md")

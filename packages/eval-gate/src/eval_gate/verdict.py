@@ -78,7 +78,7 @@ class Reason(Closed):
             value=utf8(value) if isinstance(value, str) else value,
             category=_text(d.category),
             bar=d.bar,
-            mend=_text(d.mend),
+            mend=_text(error.mend),
         )
 
 

@@ -238,7 +238,7 @@ class _Reading:
             return False
         close = difflib.get_close_matches(key, [name for name in table if name not in known], n=1)
         hint = f"; is {_shown(close[0])} a slip of it?" if close else ""
-        self.fault(place, _inside(place, key), f"is missing{hint}")
+        self.fault(place, _inside(place, key), f"it is missing{hint}")
         return True
 
     def paths(self, rows: Iterable[object], place: str) -> tuple[str, ...]:

@@ -265,21 +265,24 @@ def parse_evidence(raw: bytes, path: str) -> tuple[Line, ...]:
             raise Refused(
                 "evidence-malformed", "the run is there twice", file=path, line=number, subject=line.run_id
             )
-        if line.same is None:
-            problem = _contradiction(line)
-        elif own := [name for name in SHARED if name in line.model_fields_set]:
-            problem = f"repeats run {line.same!r}, and still holds {', '.join(own)}"
-        elif (twin := lines.get(line.same)) is None:
-            problem = f"names run {line.same!r}, and no line above is of it"
-        else:
-            shared = {name: getattr(twin, name) for name in SHARED}
-            line = line.model_copy(update={**shared, "same": None})
-            line.__dict__["scored"], line.__dict__["_columns"] = twin.scored, twin._columns
-            problem = None
-        if problem is None and line.line != line_digest(line):
-            problem = "line is not the digest of what the line says"
-        if problem is None and (wrong := _counts(line)):
-            problem = wrong
+        try:
+            if line.same is None:
+                problem = _contradiction(line)
+            elif own := [name for name in SHARED if name in line.model_fields_set]:
+                problem = f"repeats run {line.same!r}, and still holds {', '.join(own)}"
+            elif (twin := lines.get(line.same)) is None:
+                problem = f"names run {line.same!r}, and no line above is of it"
+            else:
+                shared = {name: getattr(twin, name) for name in SHARED}
+                line = line.model_copy(update={**shared, "same": None})
+                line.__dict__["scored"], line.__dict__["_columns"] = twin.scored, twin._columns
+                problem = None
+            if problem is None and line.line != line_digest(line):
+                problem = "line is not the digest of what the line says"
+            if problem is None and (wrong := _counts(line)):
+                problem = wrong
+        except ValueError as error:  # NaN and infinity, which no digest is taken over
+            raise Refused("evidence-malformed", f"holds {error}", file=path, line=number) from error
         if problem is not None:
             raise Refused("evidence-contradicts", problem, file=path, line=number, subject=line.run_id)
         lines[line.run_id] = line

@@ -106,7 +106,9 @@ class Checkout:
             return ()
         if folder not in self._written:
             files = (*folder.glob("*.*"), *folder.glob("qrels/*.tsv"))
-            self._written[folder] = [(os.fspath(file), file.stat().st_mtime_ns) for file in files]
+            # A link that leads nowhere is no file.
+            there = [file for file in files if file.exists()]
+            self._written[folder] = [(os.fspath(file), file.stat().st_mtime_ns) for file in there]
         measured = report.stat().st_mtime_ns
         return tuple(utf8(name) for name, written in self._written[folder] if written > measured)
 

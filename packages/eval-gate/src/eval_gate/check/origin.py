@@ -14,6 +14,9 @@ from eval_core.reports.provenance import check, sidecar
 from eval_core.reports.provenance.configuration import Configured
 from eval_gate.verdict import Reason
 
+#: Backends that answer in this process or behind the line protocol, whatever an option of theirs says.
+_HERE = frozenset({"bm25", "jsonl", "overlap", "popularity", "random"})
+
 #: Where the waivers lie, below the policy's folder.
 WAIVERS = "waivers.toml"
 
@@ -121,8 +124,12 @@ def sets(configured: Configured | None) -> Mapping[str, Path]:
 
 def without_latency(configured: Configured | None) -> frozenset[str]:
     """The arms for which no p95 is supposed (M8): those of the owner's lane, and services, which options give an
-    address or a port."""
-    services = {name for name, arm in _tables(configured) if _is_service(arm.get("options"))}
+    address or a port. A command line that holds an address is no service."""
+    services = {
+        name
+        for name, arm in _tables(configured)
+        if arm.get("backend") not in _HERE and _is_service(arm.get("options"))
+    }
     return owned(configured) | services
 
 

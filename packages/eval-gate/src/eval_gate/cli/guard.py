@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eval_core.errors import Fault
     from eval_core.reconstruct.tree import Tree
     from eval_gate.guard import Finding, GuardVerdict, Judged
@@ -22,7 +26,8 @@ Examples:
 A manifest is {"id": "docs", "queries": [{"id": "q1", "query": "how to install", "ground_truth": ["docs/install.md"]}]},
 or the older form [{"query": "how to install", "relevant": ["docs/install.md"]}].
 
-Paths are looked up in the tree of the commit, not in the working tree: what another clone gets is what counts.
+Paths are looked up in the tree of the commit, not in the working tree: what another clone gets is what counts. A file
+of a source that pins a commit is looked up in that one.
 Zero judged paths fail.
 
 \b
@@ -68,12 +73,14 @@ def guard(paths: tuple[Path, ...], repo: Path, revision: str, root: str, config:
         raise click.UsageError("--commit is empty; name a commit, a branch or a tag")
     places = _places(paths, config)
     below = _root(root)
-    with opened(repo, revision) as tree:
+    with contextlib.ExitStack() as stack:
+        tree = stack.enter_context(opened(repo, revision))
+        at = functools.cache(lambda commit: stack.enter_context(opened(repo, commit)))
         if tree.find(below.encode()).kind != "folder":
             raise click.UsageError(
                 f"--root {root!r}: is not a folder of commit {tree.commit[:7]} ({revision})"
             )
-        verdict = judge(_judged(places, tree, below.encode()), tree, revision, below)
+        verdict = judge(_judged(places, tree, below.encode(), at), tree, revision, below, at)
     if form == "json":
         click.echo(verdict.model_dump_json(by_alias=True, indent=1))
     else:
@@ -102,7 +109,7 @@ def _root(root: str) -> str:
     return "/".join(parts)
 
 
-def _judged(places: list[Path], tree: Tree, root: bytes) -> list[Judged]:
+def _judged(places: list[Path], tree: Tree, root: bytes, at: Callable[[str], Tree]) -> list[Judged]:
     """Read all inputs; the faults of all of them are told at once."""
     from eval_core.errors import Faults
     from eval_gate.guard import read_judged
@@ -111,7 +118,7 @@ def _judged(places: list[Path], tree: Tree, root: bytes) -> list[Judged]:
     faults: list[Fault] = []
     for place in places:
         try:
-            found.append(read_judged(place, tree, root))
+            found.append(read_judged(place, tree, root, at))
         except Faults as error:
             faults += error.faults
     if faults:

@@ -77,7 +77,8 @@ def field_changes(
         mark = field.json_schema_extra
         direction = mark.get("looser") if isinstance(mark, dict) else None
         old, new = getattr(before, name), getattr(after, name)
-        if direction is None or old == new:
+        # A budget that neither of them names is the usual one, or none.
+        if direction is None or (old == new and model is not Budget):
             continue
         if isinstance(old, dict):
             yield from _drops(name, old, new, policies)
@@ -148,6 +149,10 @@ def _runs(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
         yield _change("class", old.class_, new.class_, old.class_ == GATING)
     if new.started < old.started:
         yield _change("floors", f"measured {old.started}", f"measured {new.started}", True)
+    if before.p95_ms is not None and new.repetitions > old.repetitions:
+        # Warm caches: each further repetition draws the percentile down.
+        counts = (f"{one.repetitions} repetitions" for one in (old, new))
+        yield _change("p95_ms", *counts, True)
     if new.n < old.n and new.task.get("query_ids") == old.task.get("query_ids"):
         yield _change("floors", f"n = {old.n}", f"n = {new.n}", True)
     values = dict(zip((entry.id for entry in new.scored), new.column(old.headline), strict=True))

@@ -7,6 +7,7 @@ blamed for what the target did since. A run that either of them holds must be th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,8 @@ from eval_core.policy import (
 )
 from eval_core.reconstruct.repository import find, resolved
 from eval_core.reconstruct.tree import Tree, opened
+from eval_core.reports.provenance.configuration import Configured
+from eval_gate.check.origin import without_latency
 from eval_gate.floors.difference import changes, field_changes, new_reason
 from eval_gate.verdict import BarChange, Reason
 
@@ -118,10 +121,15 @@ def against(policy: Policy, revision: str, config: Path) -> Held:
     here = _Here(policy, config)
     found = here.held(target)
     if base is not None:
+        moved = bool(found)
         begun = here.held(base)
-        if found and not begun:
+        found = {
+            key: _both(change, begun[key]) if _known(base, change) else change
+            for key, change in found.items()
+            if (key in begun if _known(base, change) else here.has(change))
+        }
+        if moved and not begun and not found:
             notes.append(f"this branch changes nothing of the bar; {revision} has moved since it began")
-        found = {key: _both(change, begun[key]) for key, change in found.items() if key in begun}
     reasons = [
         _loosened(change, revision) for change in found.values() if change.looser and not change.reason
     ]
@@ -198,7 +206,14 @@ def _read(tree: Tree, name: str, policy: Policy, config: Path) -> _There:
         raw_config = tree.read(os.fsencode(configured.relative_to(top).as_posix()))
     files = {path: read(path) for path in (FLOORS, BUDGETS, RULES, WAIVERS)}
     parsed = _parsed(files[FLOORS], files[BUDGETS], name, policy)
-    return _There(name, parsed, evidence, files, records, _toml(raw_config))
+    table = _toml(raw_config)
+    if parsed is not None and configured.is_relative_to(top):
+        # The owner's lane is a change of its own, which lifts the usual budget with it.
+        lane = {arm for arm, lane in _lanes(_toml(_bytes(config))).items() if lane == "owner"}
+        arms = table.get("arms")
+        there = Configured(config, arms if isinstance(arms, dict) else {})
+        parsed = dataclasses.replace(parsed, plain=without_latency(there) | lane)
+    return _There(name, parsed, evidence, files, records, table)
 
 
 def _parsed(floors: bytes | None, budgets: bytes | None, name: str, policy: Policy) -> Policy | None:
@@ -243,6 +258,12 @@ class _Here:
             if kept is None or (change.looser and not kept.looser):
                 by_key[key] = change
         return by_key
+
+    def has(self, change: BarChange) -> bool:
+        """Whether what a change is about is here; where it is at the merge base neither, the target alone has it."""
+        if change.key == "promotion":
+            return (self.policy.folder / RULES).exists()
+        return not change.key.startswith(RECORDS) or (self.policy.folder / change.key).exists()
 
     def _file(self, there: _There) -> Iterator[BarChange]:
         """What floors.toml says of all arms, and the arms that it no longer has."""
@@ -303,6 +324,21 @@ class _Here:
                         subject=line.run_id,
                         mend="Restore it from git. A run that was measured once is never measured otherwise.",
                     )
+
+
+def _known(base: _There, change: BarChange) -> bool:
+    """Whether the merge base has what a change is about; what it has not is held against the target alone."""
+    if change.key == "promotion":
+        return base.files.get(RULES) is not None
+    if change.key.startswith(RECORDS):
+        return change.key.rpartition("/")[2] in base.records
+    if change.key == "waivers":
+        return True
+    if change.key == "lane":
+        return change.arm in _lanes(base.config)
+    if change.arm is None or change.key == "retired":
+        return base.policy is not None
+    return base.arm(change.arm) is not None
 
 
 def _both(change: BarChange, begun: BarChange) -> BarChange:

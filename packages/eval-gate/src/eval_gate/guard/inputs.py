@@ -1,9 +1,13 @@
-"""What the guard looks at: the files that a manifest or a set judges relevant, as paths of one repository."""
+"""What the guard looks at: the files that a manifest or a set judges relevant, as paths of one repository.
+
+A file of a pinned source is looked up in the commit that the source pins, whatever became of it since. The commit that
+is guarded is for manifests, and for sources that move.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
@@ -22,6 +26,7 @@ Form = Literal["search-eval", "legacy", "dataset"]
 class Judged:
     """The files that one manifest or set judges: by path from the repository's top, the queries that want it.
 
+    `pinned` holds the commit of each path that a source pins; the others are looked up in the guarded commit.
     `elsewhere` counts judged documents that are no files of this repository. `unread` counts keys that were passed
     over, `skipped` entries without a path.
     """
@@ -31,20 +36,27 @@ class Judged:
     id: str
     queries: int
     paths: Mapping[bytes, tuple[str, ...]]
+    pinned: Mapping[bytes, str] = field(default_factory=dict)
     elsewhere: int = 0
     skipped: int = 0
     unread: int = 0
 
 
-def read_judged(path: Path, tree: Tree, root: bytes) -> Judged:
+def read_judged(path: Path, tree: Tree, root: bytes, at: Callable[[str], Tree]) -> Judged:
     """Read a manifest, whose paths are relative to `root`, or the folder of a set.
+
+    Args:
+        path: of the manifest or set.
+        tree: of the guarded commit.
+        root: the folder that the paths of manifests are relative to.
+        at: the tree of another commit of the same repository.
 
     Raises:
         Faults: all that is wrong with its content, with file and line.
         Misuse: it is not there, or is neither.
         CouldNot: a file of it cannot be read.
     """
-    return _set(path, tree) if path.is_dir() else _manifest(path, root)
+    return _set(path, tree, at) if path.is_dir() else _manifest(path, root)
 
 
 def _manifest(path: Path, root: bytes) -> Judged:
@@ -67,23 +79,27 @@ def _manifest(path: Path, root: bytes) -> Judged:
     )
 
 
-def _set(folder: Path, tree: Tree) -> Judged:
+def _set(folder: Path, tree: Tree, at: Callable[[str], Tree]) -> Judged:
     definition = read_definition(folder)
     positive = _positive(folder)
-    owners = _Owners(folder, definition, tree)
+    owners = _Owners(folder, definition, tree, at)
     paths: dict[bytes, tuple[str, ...]] = {}
+    pinned: dict[bytes, str] = {}
     elsewhere = 0
     faults = []
     for document, judgement in positive.items():
         try:
-            path = owners.path(document)
+            found = owners.file(document)
         except ValueError as error:
             faults.append(Fault(str(error), file=judgement.file, line=judgement.line))
             continue
-        if path is None:
+        if found is None:
             elsewhere += 1
-        else:
-            paths[path] = (*paths.get(path, ()), *judgement.queries)
+            continue
+        path, commit = found
+        paths[path] = (*paths.get(path, ()), *judgement.queries)
+        if commit is not None:
+            pinned[path] = commit
     if faults:
         raise Faults(faults)
     return Judged(
@@ -92,6 +108,7 @@ def _set(folder: Path, tree: Tree) -> Judged:
         id=definition.name if definition else folder.resolve().name,
         queries=len({query for judgement in positive.values() for query in judgement.queries}),
         paths=paths,
+        pinned=pinned,
         elsewhere=elsewhere,
     )
 
@@ -103,9 +120,12 @@ class _Owners:
     longest prefix that fits, those count whose globs take the path, and among them the one that has the file.
     """
 
-    def __init__(self, folder: Path, definition: Definition | None, tree: Tree) -> None:
+    def __init__(
+        self, folder: Path, definition: Definition | None, tree: Tree, at: Callable[[str], Tree]
+    ) -> None:
         sources = definition.corpus.source if definition and definition.corpus else ()
         self._tree = tree
+        self._at = at
         self._sources = [source for source in sources if source.type != "inline"]
         self._ours = {
             source.name
@@ -121,8 +141,9 @@ class _Owners:
                 f"{prefix}/{name}" if prefix else name for prefix in prefixes for name in ids
             )
 
-    def path(self, document: str) -> bytes | None:
-        """The file of this repository that a document is, from the top; None where it comes from elsewhere.
+    def file(self, document: str) -> tuple[bytes, str | None] | None:
+        """The file of this repository that a document is, from the top, and the commit that its source pins, None where
+        it moves; None for a document from elsewhere.
 
         Raises:
             ValueError: the id is one that no file of the repository gives; with the mend.
@@ -135,11 +156,19 @@ class _Owners:
         name = unquote_to_bytes(document[longest:])
         decoded = name.decode("utf-8", "surrogateescape")
         fitting = [source for source in fitting if _takes(source, decoded)] or fitting
-        paths = [_below(source.root.encode(), name) for source in fitting if source.name in self._ours]
+        paths = [
+            (_below(source.root.encode(), name), source.commit if isinstance(source, Git) else None)
+            for source in fitting
+            if source.name in self._ours
+        ]
         if paths and encode_id(decoded) != document[longest:]:
             written = document[:longest] + encode_id(decoded)
             raise ValueError(f"judges document {document!r}, an id that no file has; write it as {written!r}")
-        there = [path for path in paths if self._tree.find(path).kind == "file"]
+        there = [
+            (path, commit)
+            for path, commit in paths
+            if (self._at(commit) if commit else self._tree).find(path).kind == "file"
+        ]
         if there:
             return there[0]
         return paths[0] if paths and len(paths) == len(fitting) else None

@@ -6,7 +6,7 @@ import difflib
 import heapq
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -66,8 +66,10 @@ class GuardVerdict(Closed):
     inputs: tuple[Looked, ...]
 
 
-def judge(inputs: Sequence[Judged], tree: Tree, revision: str, root: str) -> GuardVerdict:
-    """Look every judged path up in the tree.
+def judge(
+    inputs: Sequence[Judged], tree: Tree, revision: str, root: str, at: Callable[[str], Tree]
+) -> GuardVerdict:
+    """Look every judged path up in the tree, or in that of the commit that its source pins.
 
     A manifest that names no path fails, since it is nothing but paths; so do inputs of which none has a judged path
     of this repository: a check that looked at nothing has shown nothing.
@@ -79,9 +81,11 @@ def judge(inputs: Sequence[Judged], tree: Tree, revision: str, root: str) -> Gua
     nearest = _Nearest(tree)
     for judged in inputs:
         for path, queries in judged.paths.items():
-            found = tree.find(path)
+            pinned = judged.pinned.get(path)
+            own = at(pinned) if pinned else tree
+            found = own.find(path)
             if found.kind != "file" or found.at != path:
-                findings.append(_finding(judged, path, queries, found, tree, nearest))
+                findings.append(_finding(judged, path, queries, found, own, nearest))
     findings.sort(key=_rank)
     return GuardVerdict(
         verdict="fail" if findings else "pass",
