@@ -15,6 +15,7 @@ from eval_core.console import utf8
 from eval_core.reports import Report
 from eval_gate.check.eligibility import Standing
 from eval_gate.check.head import head
+from eval_gate.verdict import Reason
 
 
 class Checkout:
@@ -121,6 +122,26 @@ class Checkout:
         from eval_core.measuring import git
 
         return git(self._root, *arguments)
+
+
+def linked(folder: Path, floors: Path) -> list[Reason]:
+    """What of a policy is a symbolic link: a branch would change it elsewhere, where nothing is held against it."""
+    from eval_core.policy import FOLDER
+
+    beside = floors.parent / FOLDER
+    kept = [*folder.glob("*.toml"), folder / "promotions", *folder.glob("promotions/*.json")]
+    paths = dict.fromkeys([folder, floors.parent, floors, *kept, beside, *beside.glob("*.jsonl")])
+    return [
+        Reason(
+            code="policy-linked",
+            word="refused",
+            what="it is a symbolic link, so what a branch changes of it would lie elsewhere",
+            file=utf8(os.fspath(path)),
+            mend="Put the file or folder itself in its place.",
+        )
+        for path in paths
+        if path.is_symlink()
+    ]
 
 
 def _names(listed: str) -> tuple[str, ...]:
