@@ -143,6 +143,10 @@ def test_what_stands_in_a_file_is_replaced_whole(space: Space) -> None:
         (["junit="], "write FILE or FORMAT=FILE"),
         ([""], "write FILE or FORMAT=FILE"),
         (["a.md", "junit=./a.md"], "'./a.md' is written already"),
+        (["json=policy/floors.toml"], "'policy/floors.toml': is read by the check"),
+        (["policy/evidence/new.json"], "is read by the check"),
+        (["json=./eval.toml"], "is read by the check"),
+        (["json=.eval/reports/notes.json"], "is read by the check"),
     ],
 )
 def test_outputs_are_understood_before_anything_is_judged(

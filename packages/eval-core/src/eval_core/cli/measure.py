@@ -81,12 +81,11 @@ def measure(
     with _from(workspace) as here:
         with contextlib.suppress(Faults):  # told below, with everything else
             check_overrides(overrides, known_sources(here, chosen))
+        # A repository that git refuses to read is said once, and before anything is removed.
+        git(here.root, "rev-parse", "HEAD")
         for name in chosen:
             # From here on, an arm's report is the one that this call makes, or there is none.
             discard(name, here.output("runs"), here.output("reports"))
-        git(
-            here.root, "rev-parse", "HEAD"
-        )  # a repository that git refuses to read is said once, not once an arm
         try:
             plans = prepare(
                 here,

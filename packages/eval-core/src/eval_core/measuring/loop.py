@@ -81,6 +81,8 @@ def measure(
         Refused: the unfinished run that should be resumed measured something else.
         CouldNot: the backend cannot be made or cannot index; the partial run stays.
     """
+    # First of all, since it may be refused: nothing is removed then.
+    environment = observe(made.root)
     discard(made.name, runs, reports)
     tally = _Tally()
     with _made(made, tally) as first:
@@ -95,7 +97,6 @@ def measure(
         askable = [query for query in made.queries if not _unscorable(made, query, capabilities)]
         partitions = Partitions(made.dataset, askable, capabilities)
         task, system = made.task(), made.system(first, partitions.scoping)
-    environment = observe(made.root)
     header = {"run_id": new_run_id(), "arm": made.name, "task": task.parts, "system": system.parts}
     partial = Partial(runs / f"{made.name}.partial", header, resume)
     tally.rows = {

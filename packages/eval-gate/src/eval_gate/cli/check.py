@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +115,7 @@ def check(
     atexit.register(gc.freeze)
     path = floors_path or policy / FLOORS
     places = _places(named, arms)
-    files = _files(outputs, form)
+    files = _files(outputs, form, (config, policy, path, reports, *places.values()))
     if _is_plain(path):
         if required or target is not None:
             raise click.UsageError(
@@ -141,13 +141,19 @@ def check(
     return 3 if failed else verdict.exit_code
 
 
-def _files(outputs: tuple[str, ...], form: str) -> dict[Path, str]:
+def _files(outputs: tuple[str, ...], form: str, inputs: Iterable[Path]) -> dict[Path, str]:
     """Which file is to be written in which format; nothing that writes is imported where none is."""
     if not outputs:
         return {}
     from eval_gate.render.files import destinations
 
-    return destinations(outputs, form)
+    files = destinations(outputs, form)
+    read = [place.resolve() for place in inputs]
+    for file in files:
+        own = file.resolve()
+        if any(own == place or (place.is_dir() and own.is_relative_to(place)) for place in read):
+            raise click.UsageError(f"--output {str(file)!r}: is read by the check; name a file elsewhere")
+    return files
 
 
 def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
