@@ -511,7 +511,8 @@ def test_a_policy_that_the_target_has_none_of_is_all_new(kept: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text"), [
+    ("path", "text"),
+    [
         ("floors.toml", 'schema = "floors-v2"\nx = 1\n'),
         ("budgets.toml", "[arms"),
         ("promotion.toml", RULES.format("is = ['higher']")),

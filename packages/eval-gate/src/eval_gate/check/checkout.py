@@ -31,8 +31,8 @@ class Checkout:
         owned: Collection[str] = (),
         sets: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        """`policy` is the folder in which commits may differ, `owned` are the arms of the owner's lane, `sets` the
-        folders of their sets by arm."""
+        """`policy` is the folder where commits may differ in what the gate keeps, `owned` are the arms of the owner's
+        lane, `sets` the folders of their sets by arm."""
         self._root = root
         self._require = frozenset(require)
         self._strict = strict
@@ -70,15 +70,19 @@ class Checkout:
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") if self._strict else head(self._root)
 
     def _differences(self, commit: str | None) -> tuple[str, ...] | None:
-        """The files outside policy/ that differ between a commit and HEAD; None where git does not know the commit."""
+        """The files, but for those that the gate keeps in policy/, that differ between a commit and HEAD; None where git does not know the commit."""
         if commit is None or self.head is None:
             return None
         if commit not in self._differing:
-            without = f":(exclude,top){self._place}" if self._place else ":/"
+            from eval_core.measuring.environment import KEPT
+
+            place = self._place
+            without = [f":(exclude,top,literal){place}/{name}" for name in KEPT] if place else []
+            if place == ".":
+                without = [f":(exclude,top,literal){name}" for name in KEPT]
             # --no-renames: a file that moved out of policy/ must not be named by where it went alone.
-            found = self._git(
-                "diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/", without
-            )
+            arguments = ("diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/")
+            found = self._git(*arguments, *without)
             self._differing[commit] = None if found is None else _names(found)
         return self._differing[commit]
 
