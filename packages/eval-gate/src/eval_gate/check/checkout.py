@@ -70,7 +70,8 @@ class Checkout:
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") if self._strict else head(self._root)
 
     def _differences(self, commit: str | None) -> tuple[str, ...] | None:
-        """The files, but for those that the gate keeps in policy/, that differ between a commit and HEAD; None where git does not know the commit."""
+        """The files that differ between a commit and HEAD, but for what the gate keeps in policy/; None where git does
+        not know the commit."""
         if commit is None or self.head is None:
             return None
         if commit not in self._differing:
