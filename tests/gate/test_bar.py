@@ -178,6 +178,8 @@ def test_an_old_reason_covers_no_new_choice(lines: Lines) -> None:
 
 # Against a branch
 
+RULES = 'schema = "promotion-rules-v1"\n[[rule]]\nover = "notes"\nconditions = [{{ check = "stable", {} }}]\n'
+
 
 @pytest.fixture
 def kept(space: Space) -> Space:
@@ -509,7 +511,13 @@ def test_a_policy_that_the_target_has_none_of_is_all_new(kept: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text"), [("floors.toml", 'schema = "floors-v2"\nx = 1\n'), ("budgets.toml", "[arms")]
+    ("path", "text"),
+    [
+        ("floors.toml", 'schema = "floors-v2"\nx = 1\n'),
+        ("budgets.toml", "[arms"),
+        ("promotion.toml", RULES.format("is = ['higher']")),
+        ("promotion.toml", RULES.format("runs = inf")),
+    ],
 )
 def test_a_target_whose_policy_does_not_read_is_named(kept: Space, path: str, text: str) -> None:
     """A4: nothing is held against it, and that is no pass."""
@@ -520,6 +528,28 @@ def test_a_target_whose_policy_does_not_read_is_named(kept: Space, path: str, te
     file.unlink() if sound is None else file.write_bytes(sound)
     done = kept.check("--target", "HEAD")
     assert (done.code, done.out, f"HEAD:{path}" in done.err.replace("policy/", "")) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize("wrong", ["runs = 'two'", "runs = inf", "is = ['higher']"])
+def test_promotion_rules_of_wrong_types_are_wrong_usage(kept: Space, wrong: str) -> None:
+    """A4: with a target or without one, whether anything was promoted or not."""
+    (kept.root / "policy" / "promotion.toml").write_text(RULES.format(wrong))
+    for arguments in ((), ("--target", "main")):
+        done = kept.check(*arguments)
+        assert (done.code, done.out, "promotion.toml" in done.err) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize("name", ["", "floors.toml", "budgets.toml", "evidence", "evidence/notes.jsonl"])
+def test_a_policy_that_lies_elsewhere_is_refused_where_a_branch_is_held(kept: Space, name: str) -> None:
+    """A4: a link in the place of the policy would let its files change where nothing is held against them."""
+    kept.budgets.write_text('schema = "budgets-v2"\n')
+    path = kept.root / "policy" / name
+    path.rename(kept.root / "elsewhere")
+    path.symlink_to(kept.root / "elsewhere")
+    kept.commit()
+    done = against(kept)
+    assert (done.code, "policy-linked" in done.codes) == (1, True), done.out
+    assert "policy-linked" not in kept.check().codes
 
 
 def test_a_target_that_is_nowhere_could_not_be_read(kept: Space) -> None:

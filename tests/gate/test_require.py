@@ -57,6 +57,11 @@ def policy_alone(space: Space) -> None:
     space.commit("the bar")
 
 
+def code_beside_the_policy(space: Space) -> None:
+    (space.root / "policy" / "adapter.py").write_text("print('found')\n")
+    space.commit("an adapter")
+
+
 def no_git(space: Space) -> None:
     shutil.rmtree(space.root / ".git")
 
@@ -109,6 +114,7 @@ def a_report_of_an_older_commit(space: Space) -> None:
         (policy_alone, None, "and HEAD is"),
         (an_ignored_file, None, None),
         (another_commit, "commit-differs", "and HEAD is"),
+        (code_beside_the_policy, "commit-differs", "and HEAD is"),
         (no_git, "commit-differs", "no commit can be read here"),
         (never_in_git, "commit-differs tree-dirty", "it was measured outside of git"),
         (edited_while_measured, "tree-dirty", "on a tree with uncommitted changes"),
@@ -276,12 +282,12 @@ def test_what_git_was_told_to_overlook_is_dirt(committed: Space) -> None:
 def test_the_policy_and_what_measuring_writes_are_no_dirt(
     committed: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S5: a bar can be moved and measured under before it is committed."""
+    """S5: a bar can be moved and measured under before it is committed; other files there may be what is measured."""
     monkeypatch.setenv("EVAL_ENV_CLASS", "ci")
-    (committed.root / "policy" / "notes.txt").write_text("x")
+    (committed.root / "policy" / "waivers.toml").write_text("")
     assert committed.measure().code == 0
     assert committed.check().codes == []
-    (committed.root / "stray.txt").write_text("x")
+    (committed.root / "policy" / "adapter.py").write_text("x")
     assert committed.check().codes == ["tree-changed"]
 
 

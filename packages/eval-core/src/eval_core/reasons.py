@@ -496,6 +496,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "reason-unneeded": Entry(
             2, "Reason without a use", "A reason was given under a key that lets nothing more pass."
         ),
+        "policy-linked": Entry(
+            1,
+            "Linked policy",
+            "A file or folder of the policy is a symbolic link, so what a branch changes of it would lie elsewhere.",
+            "Put the file itself in its place.",
+        ),
         "policy-outside": Entry(
             2, "Policy outside", "The policy lies outside of the repository, so no commit has it."
         ),

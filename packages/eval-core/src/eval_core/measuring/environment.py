@@ -41,8 +41,11 @@ def observe(root: Path) -> Environment:
     )
 
 
-#: Folders beside eval.toml that decide nothing of what is measured.
-_NOT_MEASURED = (":(exclude).eval", ":(exclude)policy")
+#: What the gate keeps in policy/; anything else there may decide what is measured.
+KEPT = ("floors.toml", "budgets.toml", "evidence", "promotion.toml", "promotions", "waivers.toml")
+
+#: What lies beside eval.toml and decides nothing of what is measured.
+_NOT_MEASURED = (":(exclude).eval", *(f":(exclude)policy/{name}" for name in KEPT))
 
 
 def uncommitted(root: Path) -> str | None:

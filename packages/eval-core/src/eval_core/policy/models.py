@@ -39,7 +39,7 @@ MOST_QUERIES = 10**9
 
 #: What a policy may require of every report, and what it means.
 REQUIREMENTS: Mapping[str, str] = {
-    "head": "it was measured at the commit that is checked out, or at one that differs under policy/ alone",
+    "head": "it was measured at the commit that is checked out, or one that differs in the policy alone",
     "clean": "it was measured on a tree without uncommitted changes",
     "provenance": "its provenance sidecar is there and fits it, and eval.toml",
     "class": "it was measured in the class of environment of the evidence",

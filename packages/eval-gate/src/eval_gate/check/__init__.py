@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eval_core import lazily
 
 if TYPE_CHECKING:
-    from eval_gate.check.checkout import Checkout
+    from eval_gate.check.checkout import Checkout, linked
     from eval_gate.check.eligibility import Standing, sayings
     from eval_gate.check.judge import NO_BRANCH, Seen, judge_arm
     from eval_gate.check.origin import Origins, owned, sets, without_latency
@@ -24,6 +24,7 @@ __all__ = [
     "judge_arm",
     "judge_plain",
     "latency",
+    "linked",
     "must_pass",
     "owned",
     "read_plain",
@@ -34,7 +35,7 @@ __all__ = [
 
 __getattr__ = lazily(
     __name__,
-    checkout="Checkout",
+    checkout="Checkout linked",
     eligibility="Standing sayings",
     judge="NO_BRANCH Seen judge_arm",
     origin="Origins owned sets without_latency",

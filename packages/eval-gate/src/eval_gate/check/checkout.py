@@ -15,6 +15,7 @@ from eval_core.console import utf8
 from eval_core.reports import Report
 from eval_gate.check.eligibility import Standing
 from eval_gate.check.head import head
+from eval_gate.verdict import Reason
 
 
 class Checkout:
@@ -30,8 +31,8 @@ class Checkout:
         owned: Collection[str] = (),
         sets: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        """`policy` is the folder in which commits may differ, `owned` are the arms of the owner's lane, `sets` the
-        folders of their sets by arm."""
+        """`policy` is the folder where commits may differ in what the gate keeps, `owned` are the arms of the owner's
+        lane, `sets` the folders of their sets by arm."""
         self._root = root
         self._require = frozenset(require)
         self._strict = strict
@@ -69,15 +70,20 @@ class Checkout:
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") if self._strict else head(self._root)
 
     def _differences(self, commit: str | None) -> tuple[str, ...] | None:
-        """The files outside policy/ that differ between a commit and HEAD; None where git does not know the commit."""
+        """The files that differ between a commit and HEAD, but for what the gate keeps in policy/; None where git does
+        not know the commit."""
         if commit is None or self.head is None:
             return None
         if commit not in self._differing:
-            without = f":(exclude,top){self._place}" if self._place else ":/"
+            from eval_core.measuring.environment import KEPT
+
+            place = self._place
+            without = [f":(exclude,top,literal){place}/{name}" for name in KEPT] if place else []
+            if place == ".":
+                without = [f":(exclude,top,literal){name}" for name in KEPT]
             # --no-renames: a file that moved out of policy/ must not be named by where it went alone.
-            found = self._git(
-                "diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/", without
-            )
+            arguments = ("diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/")
+            found = self._git(*arguments, *without)
             self._differing[commit] = None if found is None else _names(found)
         return self._differing[commit]
 
@@ -121,6 +127,26 @@ class Checkout:
         from eval_core.measuring import git
 
         return git(self._root, *arguments)
+
+
+def linked(folder: Path, floors: Path) -> list[Reason]:
+    """What of a policy is a symbolic link: a branch would change it elsewhere, where nothing is held against it."""
+    from eval_core.policy import FOLDER
+
+    beside = floors.parent / FOLDER
+    kept = [*folder.glob("*.toml"), folder / "promotions", *folder.glob("promotions/*.json")]
+    paths = dict.fromkeys([folder, floors.parent, floors, *kept, beside, *beside.glob("*.jsonl")])
+    return [
+        Reason(
+            code="policy-linked",
+            word="refused",
+            what="it is a symbolic link, so what a branch changes of it would lie elsewhere",
+            file=utf8(os.fspath(path)),
+            mend="Put the file or folder itself in its place.",
+        )
+        for path in paths
+        if path.is_symlink()
+    ]
 
 
 def _names(listed: str) -> tuple[str, ...]:

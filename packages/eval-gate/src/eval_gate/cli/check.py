@@ -218,6 +218,10 @@ class _Gate:
         self.strict = self.target is not None or environment_class() == "ci"
         self.policy: Policy = read_policy(folder, floors, plain=without_latency(configured))
         self.require = frozenset((*self.policy.floors.require, *required))
+        if (folder / "promotion.toml").exists():
+            from eval_gate.promotion import RULES, read_rules
+
+            read_rules(folder / RULES)
 
     def verdict(self, arms: tuple[str, ...], places: dict[str, Path], reports: Path) -> Verdict:
         """Grade the arms, all of the policy where none is named."""
@@ -229,6 +233,10 @@ class _Gate:
         known = self.policy.floors.arms
         names = _selected(list(known), arms, places, self.floors)
         reasons = [Reason.of(error) for error in requirements_left_out(self.policy.floors)]
+        if self.strict:
+            from eval_gate.check import linked
+
+            reasons += linked(self.folder, self.floors)
         held = None
         if self.target is not None:
             from eval_gate.floors import against

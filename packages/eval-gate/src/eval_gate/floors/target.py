@@ -115,9 +115,14 @@ def against(policy: Policy, revision: str, config: Path) -> Held:
     if begin is not None and begin != tree.commit:
         with opened(place, begin) as tree:
             base = _read(tree, f"the merge base {begin[:12]}", policy, config)
+        try:
+            _sound(base.files[RULES], Path(RULES))
+        except Misuse:  # rules that nobody could read asked for nothing
+            base = dataclasses.replace(base, files={**base.files, RULES: None})
     if target.policy is None:
         change = _change("policy", None, f"{revision} has none of this form, so everything is new", False)
         return Held((change,), notes=tuple(notes))
+    _sound(target.files[RULES], Path(f"{revision}:{RULES}"))
     here = _Here(policy, config)
     found = here.held(target)
     if base is not None:
@@ -395,6 +400,20 @@ def _promotions(there: _There) -> Promotions | None:
     table = defaults if isinstance(defaults, Mapping) else {}
     named = {str(dataset): str(arm) for dataset, arm in table.items()}
     return Promotions(f"{there.name}:{RULES}", raw, tuple(there.records), named)
+
+
+def _sound(rules: bytes | None, path: Path) -> None:
+    """Refuse rules of the target that do not read: nothing could be held against them."""
+    from eval_core.models import parse_toml
+    from eval_gate.promotion.models import Rules
+
+    if rules is None:
+        return
+    try:
+        parse_toml(rules.decode("utf-8"), Rules, path, "promotion rules")
+    except (EvalError, UnicodeDecodeError) as error:
+        what = f"the rules here cannot be held against it: {error}"
+        raise Misuse("target-policy-malformed", what, file=path) from error
 
 
 def _weaker(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
