@@ -138,7 +138,7 @@ def test_a_reference_without_floors_is_no_reference(stage: Stage) -> None:
     stage.space.policy({"tuned": stage.space.lines("tuned")})
     stage.space.commit("without plain")
     value = stage.answer()
-    assert [reason["code"] for reason in value["reasons"]] == ["floors-missing"]
+    assert [reason["code"] for reason in value["reasons"]] == ["arm-without-floors"]
     assert not condition_of(value, "the incumbent is baselined")["proven"]
 
 
@@ -580,7 +580,7 @@ def test_an_arm_without_floors_is_not_promoted_by_comparisons(
     """A5: a default has floors."""
     runs = *compared("1.json", "bm25", "random"), *compared("2.json", "bm25", "random")
     stage.space.policy({"plain": stage.space.lines("plain")})
-    assert stage.codes("tuned", *runs, over="random") == ["floors-missing"]
+    assert stage.codes("tuned", *runs, over="random") == ["arm-without-floors"]
 
 
 def test_an_arm_is_promoted_on_comparisons_and_stands_on_its_floors(

@@ -332,7 +332,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
     },
     "Scoring": {
-        "measure-unknown": Entry(2, "Unknown measure", "There is no measure of this name."),
+        "measure-unknown": Entry(
+            2, "Unknown measure", "There is no measure of this name, or the runs do not hold it."
+        ),
         "run-empty": Entry(2, "Empty run", "The run answers nothing that could be scored."),
         "run-malformed": Entry(
             2,
@@ -515,9 +517,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "promotion-rules-differ": Entry(
             1, "Other promotion rules", "The rules of promotion differ from those of the target branch."
         ),
-        "arm-retired": Entry(
-            1, "Retired arm", "The policy retires the arm, and it is still there or measured."
-        ),
         "arm-without-floors": Entry(1, "Arm without floors", "The arm is measured, and no floors hold it."),
         "arm-not-gated": Entry(
             1, "Arm is not gated", "The arm has a report and no floors, and the policy wants every arm."
@@ -616,6 +615,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             1,
             "Dirty tree",
             "The run was measured with uncommitted changes.",
+            "Commit, then measure again.",
+        ),
+        "tree-changed": Entry(
+            1,
+            "Changed tree",
+            "Files changed after the run was measured.",
             "Commit, then measure again.",
         ),
         "index-cached": Entry(

@@ -57,9 +57,9 @@ class Reason(Closed):
         )
 
     @classmethod
-    def of(cls, error: EvalError, word: Literal["fail", "refused"] = "refused") -> Self:
-        """The reason that an error gives."""
-        d = error.details
+    def of(cls, error: EvalError | Details, word: Literal["fail", "refused"] = "refused") -> Self:
+        """The reason that an error or a fault gives."""
+        d = error.details if isinstance(error, EvalError) else error
         value = None if d.value is UNSET else d.value
         if (
             not isinstance(value, str | int | float | bool | None)

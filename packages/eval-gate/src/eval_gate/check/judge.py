@@ -57,7 +57,8 @@ def judge(
             Reason(
                 code="arm-not-gated",
                 word="refused",
-                what=f"{', '.join(unheld)}: measured, and without floors; the policy requires floors of every arm",
+                subject=", ".join(unheld),
+                what="measured, and without floors; the policy requires floors of every arm",
                 mend=f"eval-gate floor {' '.join(unheld)} --measure --write",
             )
         )

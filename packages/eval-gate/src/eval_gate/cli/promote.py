@@ -169,7 +169,7 @@ class _Held:
             return
         if self.arm is None:
             mend = f"Measure it and floor it first:  eval-gate floor {name} --measure --write"
-            self.reasons = [refused("floors-missing", "it has no floors", mend, subject=name)]
+            self.reasons = [refused("arm-without-floors", "it has no floors", mend, subject=name)]
             return
         for fault in faults(self.arm):
             reason = Reason.of(fault)

@@ -180,7 +180,7 @@ def _check_keys(arm: str, wish: Wish, last: Line) -> None:
         metrics.parse(name)
         if name not in last.measures:
             what = f"its runs hold no such measure{did_you_mean(name, last.measures)}"
-            raise Misuse("metric-missing", what, subject=arm, key=name)
+            raise Misuse("measure-unknown", what, subject=arm, key=name)
     for key in wish.reasons:
         if key not in (*CHOSEN, *EVENTS, *last.measures):
             known = (*CHOSEN, *EVENTS)

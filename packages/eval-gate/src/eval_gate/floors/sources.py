@@ -106,7 +106,7 @@ def uploaded(paths: Sequence[Path]) -> dict[str, list[Line]]:
         if not reports:
             what = "there is no report in it"
             mend = "It should hold reports/ARM.json or .eval/reports/ARM.json."
-            raise Misuse("report-missing", what, file=path, mend=mend)
+            raise Misuse("file-vacuous", what, file=path, mend=mend)
         for arm, report in sorted(reports.items()):
             found.setdefault(arm, []).append(line_of(report))
     for arm, lines in found.items():
@@ -142,9 +142,9 @@ def reports_in(path: Path) -> Iterator[tuple[str, Report]]:
         raise Misuse("file-missing", "there is no such folder or zip file", file=path) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         what = f"it is neither a folder nor a sound zip file: {error}"
-        raise Misuse("archive-malformed", what, file=path) from error
+        raise Misuse("file-unreadable", what, file=path) from error
     except OSError as error:
-        raise CouldNot("file-unreadable", f"cannot be read: {error.strerror or error}", file=path) from error
+        raise CouldNot("read-failed", f"cannot be read: {error.strerror or error}", file=path) from error
 
 
 def _of_folder(path: Path) -> Iterator[tuple[str, Report]]:

@@ -366,14 +366,13 @@ def _loosened(change: BarChange, revision: str) -> Reason:
             what=f"{revision} has floors for it, and there are none here",
             mend=f'Restore them; or say that it is gone, in floors.toml:  [retired]  {change.arm} = "why"',
         )
-    code = "promotion-rules-differ" if change.key == "promotion" else "bar-loosened"
     mend = f'If that is meant, say why:  eval-gate floor {change.arm} --reason {change.key}="…" --write'
     if change.arm is None:
         mend = f'If that is meant, say why, in floors.toml:  [reasons]  {change.key} = "…"'
     if change.key.startswith(RECORDS):
         mend = "Restore it from git."
     return Reason(
-        code=code,
+        code="promotion-rules-differ" if change.key == "promotion" else "bar-loosened",
         word="fail",
         subject=change.arm,
         key=change.key,

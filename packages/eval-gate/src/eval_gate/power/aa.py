@@ -154,7 +154,7 @@ def _joined(
     in_all = set.intersection(*({entry.id for entry in line.scored} for line in lines))
     common = [entry.id for entry in first.scored if entry.id in in_all]
     if not common:
-        raise CouldNot("nothing-scored", "no query was scored in every run", subject=arm)
+        raise CouldNot("no-query-scored", "no query was scored in every run", subject=arm)
     measures = [_flips(name, lines, len(common)) for name in first.measures]
     if len({str(line.task.get("corpus")) for line in lines}) > 1:
         notes = [*notes, "the corpus changed between the runs: what its drift flips is counted too"]

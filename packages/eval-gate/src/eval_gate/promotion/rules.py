@@ -152,7 +152,7 @@ def conditions(rule: Rule, found: Gathered, baselined: str | Reason) -> tuple[Te
     for condition in wanted:
         if condition.check == "baselined":
             holds = isinstance(baselined, str)
-            finding = Finding(holds, baselined if isinstance(baselined, str) else baselined.message)
+            finding = Proof(holds, baselined if isinstance(baselined, str) else baselined.message)
         else:
             if condition in compared:
                 finding = _compared(condition, compared[condition])
@@ -161,7 +161,7 @@ def conditions(rule: Rule, found: Gathered, baselined: str | Reason) -> tuple[Te
             else:
                 finding = _smoke(views) if condition.check == "smoke" else _every_query(views)
             if nothing is not None:
-                finding = Finding(
+                finding = Proof(
                     False, nothing if finding.holds else f"{finding.why}; {nothing}", finding.runs
                 )
         tested.append(
@@ -176,7 +176,7 @@ def conditions(rule: Rule, found: Gathered, baselined: str | Reason) -> tuple[Te
     return tuple(tested)
 
 
-class Finding(NamedTuple):
+class Proof(NamedTuple):
     """Whether a condition holds, why, and its figures."""
 
     holds: bool
@@ -184,30 +184,30 @@ class Finding(NamedTuple):
     runs: tuple[Figures, ...] = ()
 
 
-def _compared(condition: Condition, runs: tuple[Figures, ...]) -> Finding:
+def _compared(condition: Condition, runs: tuple[Figures, ...]) -> Proof:
     failing = [run for run in runs if not run.holds]
     if not failing:
-        return Finding(True, f"holds in all {len(runs)} runs", runs)
+        return Proof(True, f"holds in all {len(runs)} runs", runs)
     sides = {"candidate": failing[0].candidate, "incumbent": failing[0].incumbent}
     if lacking := [name for name, value in sides.items() if value is None]:
         why = f"{' and '.join(lacking)} of {failing[0].evidence} without {condition.metric}"
-        return Finding(False, why, runs)
-    return Finding(False, f"does not hold in {_listed([run.evidence for run in failing])}", runs)
+        return Proof(False, why, runs)
+    return Proof(False, f"does not hold in {_listed([run.evidence for run in failing])}", runs)
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
-def _stable(condition: Condition, views: Sequence[View], compared: Sequence[tuple[Figures, ...]]) -> Finding:
+def _stable(condition: Condition, views: Sequence[View], compared: Sequence[tuple[Figures, ...]]) -> Proof:
     holding = sum(all(runs[place].holds for runs in compared) for place in range(len(views)))
     why = f"every measure holds in {holding} of {len(views)} runs"
     if len(views) < condition.wanted:
-        return Finding(False, f"{why}; {condition.wanted} are needed")
-    return Finding(holding == len(views), why)
+        return Proof(False, f"{why}; {condition.wanted} are needed")
+    return Proof(holding == len(views), why)
 
 
-def _smoke(views: Sequence[View]) -> Finding:
+def _smoke(views: Sequence[View]) -> Proof:
     """The runs of both sides are sound and show something (R8); the figures are queries with a relevant document."""
     words, runs = [], []
     for view in views:
@@ -215,16 +215,16 @@ def _smoke(views: Sequence[View]) -> Finding:
         why = f"{failed} queries of {view.name} without a sound answer" if failed else view.vacuity
         words += [why] if why else []
         runs.append(_counts(view, *map(_hits, view.sides), holds=not why))
-    return Finding(not words, "; ".join(words) or "queries with a relevant document, of both", tuple(runs))
+    return Proof(not words, "; ".join(words) or "queries with a relevant document, of both", tuple(runs))
 
 
-def _every_query(views: Sequence[View]) -> Finding:
+def _every_query(views: Sequence[View]) -> Proof:
     words, runs = [], []
     for view in views:
         lost = sorted(view.incumbent.queries.keys() - view.candidate.queries.keys())
         words += [f"{view.name}: the candidate does not score {_listed(lost)}"] if lost else []
         runs.append(_counts(view, *(len(side.queries) for side in view.sides), holds=not lost))
-    return Finding(not words, "; ".join(words) or "queries scored, of both", tuple(runs))
+    return Proof(not words, "; ".join(words) or "queries scored, of both", tuple(runs))
 
 
 def _counts(view: View, ours: int, theirs: int, *, holds: bool) -> Figures:

@@ -15,6 +15,7 @@ from eval_gate.selftest import reports
 from eval_gate.selftest.bench import Answer, Bench, Untried
 from eval_gate.selftest.catalogue import Attack, attacks
 from eval_gate.selftest.models import Outcome, Result, SelfTest, Smallest
+from eval_gate.verdict import Reason
 
 if TYPE_CHECKING:
     from click import Command
@@ -115,7 +116,7 @@ def attack_arm(bench: Bench, attack: Attack) -> Result:
     codes = [reason.code for reason in answer.reasons]
     own = [reason for reason in answer.reasons if reason.code in attack.codes]
     if named:
-        own = [reason for reason in own if str(named) in (reason.key or "") or str(named) in reason.message]
+        own = [reason for reason in own if _names(reason, str(named))]
     if answer.exit_code in (1, 2) and own:
         return result("caught", own[0].message, codes)
     if answer.exit_code == 0:
@@ -124,6 +125,11 @@ def attack_arm(bench: Bench, attack: Attack) -> Result:
         return result("survived", "the gate passed", codes)
     said = answer.reasons[0].message if answer.reasons else f"exit {answer.exit_code}"
     return result("survived", f"the gate said no, but for another reason: {said}", codes)
+
+
+def _names(reason: Reason, named: str) -> bool:
+    """Whether a reason is about what was attacked."""
+    return any(named in (text or "") for text in (reason.key, reason.subject, reason.category, reason.file))
 
 
 def _smallest(bench: Bench) -> Smallest:

@@ -194,11 +194,11 @@ class Bench:
         try:
             return self.ask(*options)
         except Faults as error:
-            return Answer(error.exit_code, [_reason(f.code, str(f)) for f in error.faults])
+            return Answer(error.exit_code, [Reason.of(fault) for fault in error.faults])
         except EvalError as error:
             return Answer(error.exit_code, [Reason.of(error)])
         except Exception as error:  # noqa: BLE001  # the gate's own fault, which a self-test is there to find
-            return Answer(3, [_reason("internal-error", f"{type(error).__name__}: {error}")])
+            return Answer(3, [Reason.of(CouldNot("internal-error", f"{type(error).__name__}: {error}"))])
 
     # ----------------------------------------------------------------------------------------------------- altering
 
@@ -322,10 +322,6 @@ def _table(shown: Shown) -> dict[str, Any]:
         "misses_allowed": shown.misses_allowed,
         "categories": {name: part.model_dump() for name, part in shown.categories.items()},
     }
-
-
-def _reason(code: str, what: str) -> Reason:
-    return Reason(code=code, word="refused", what=what)
 
 
 def _write(path: Path, raw: bytes | None) -> None:

@@ -30,7 +30,8 @@ class Attack:
         on: what it changes.
         name: what is done.
         codes: the reasons that name it, any of which catches it.
-        act: changes the bench; returns a text that the key or the message of the reason has to hold, or None.
+        act: changes the bench; returns a text that the key, subject, category or file of the reason has to hold,
+            or None.
         cases: the numbers of the cases that it is a form of.
         requires: what the policy has to require for it to be caught.
         target: the gate is asked as on a pull request: it looks at git, and holds the policy against the commit before.
