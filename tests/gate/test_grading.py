@@ -185,10 +185,15 @@ def test_a_service_and_the_owners_lane_have_no_budget_unless_it_is_written(space
     """M8: what answers over a network is compared by hand; a budget that someone writes holds."""
     less: dict[str, Any] = {"require": [], "why": {"require": "what is shown is a budget"}}
     space.policy(**less)
-    space.edit(space.root / "eval.toml", '"jsonl"', f'"jsonl"\n{line}')
+    backend = "far" if "url" in line else "jsonl"
+    space.edit(space.root / "eval.toml", '"jsonl"', f'"{backend}"\n{line}')
+
+    def far(report: Any) -> None:
+        report["system"]["parts"]["backend"] = "far"
+        report["system"]["parts"]["options"]["url"] = "https://search.example"
+
     if "url" in line:
-        options = {"url": "https://search.example"}
-        space.forge(space.report, lambda report: report["system"]["parts"]["options"].update(options))
+        space.forge(space.report, far)
     timed(space, 360.0)
     assert "latency-over-budget" not in space.check().codes
     space.policy(**less, budgets={"notes": {"p95_ms": 300}})

@@ -78,10 +78,8 @@ def _refused(code: str, what: str, mend: str | None = None, key: str | None = No
 
 def unreadable(error: EvalError, arm: str) -> Reason:
     """Why there is no report to grade."""
-    reason = Reason.of(error)
-    return (
-        reason if reason.mend else reason.model_copy(update={"mend": f"Measure it:  eval-core measure {arm}"})
-    )
+    mend = error.details.mend or f"Measure it:  eval-core measure {arm}"
+    return Reason.of(error).model_copy(update={"mend": mend})
 
 
 def unfit(report: Report, named: bool) -> Iterator[Reason]:

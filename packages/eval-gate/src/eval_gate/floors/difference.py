@@ -151,8 +151,8 @@ def _runs(before: ArmPolicy, after: ArmPolicy) -> Iterator[BarChange]:
         yield _change("floors", f"measured {old.started}", f"measured {new.started}", True)
     if before.p95_ms is not None and new.repetitions > old.repetitions:
         # Warm caches: each further repetition draws the percentile down.
-        counts = (f"{one.repetitions} repetitions" for one in (old, new))
-        yield _change("p95_ms", *counts, True)
+        counts = [f"{one.repetitions} repetitions" for one in (old, new)]
+        yield _change("p95_ms", counts[0], counts[1], True)
     if new.n < old.n and new.task.get("query_ids") == old.task.get("query_ids"):
         yield _change("floors", f"n = {old.n}", f"n = {new.n}", True)
     values = dict(zip((entry.id for entry in new.scored), new.column(old.headline), strict=True))
