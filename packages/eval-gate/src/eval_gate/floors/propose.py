@@ -353,7 +353,7 @@ def _hollow(policy: ArmPolicy) -> None:
 def _vacuous(
     arm: str, measure: str, category: str | None, lowest: float, what: str, mend: str = ""
 ) -> Refused:
-    out = f'{mend}Leave it out:  eval-gate floor {arm} --reason {measure}="…"'
+    out = f'{mend}Leave it out:  eval-gate floor {arm} --reason {measure}="…" --write'
     return Refused("floor-vacuous", what, subject=arm, key=measure, category=category, bar=lowest, mend=out)
 
 
