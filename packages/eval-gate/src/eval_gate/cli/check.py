@@ -240,8 +240,9 @@ class _Gate:
         held = None
         if self.target is not None:
             from eval_gate.floors import against
+            from eval_gate.promotion import parse_rules
 
-            held = against(self.policy, self.target, self.config)
+            held = against(self.policy, self.target, self.config, parse_rules)
             reasons += held.reasons
             self.require |= held.require
         # Another floors file beside it is of some of its arms.

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,13 +93,14 @@ class _There:
             return None
 
 
-def against(policy: Policy, revision: str, config: Path) -> Held:
+def against(policy: Policy, revision: str, config: Path, parse_rules: Callable[[str, Path], object]) -> Held:
     """Hold a policy against that of a branch, and of the commit where this branch began.
 
     Args:
         policy: as it stands here.
         revision: the branch, or any commit.
         config: eval.toml, whose lanes and defaults are part of the bar.
+        parse_rules: reads the rules of promotions, which this room knows nothing of.
 
     Raises:
         CouldNot: there is no repository or no such commit.
@@ -116,13 +117,13 @@ def against(policy: Policy, revision: str, config: Path) -> Held:
         with opened(place, begin) as tree:
             base = _read(tree, f"the merge base {begin[:12]}", policy, config)
         try:
-            _sound(base.files[RULES], Path(RULES))
+            _sound(base.files[RULES], Path(RULES), parse_rules)
         except Misuse:  # rules that nobody could read asked for nothing
             base = dataclasses.replace(base, files={**base.files, RULES: None})
     if target.policy is None:
         change = _change("policy", None, f"{revision} has none of this form, so everything is new", False)
         return Held((change,), notes=tuple(notes))
-    _sound(target.files[RULES], Path(f"{revision}:{RULES}"))
+    _sound(target.files[RULES], Path(f"{revision}:{RULES}"), parse_rules)
     here = _Here(policy, config)
     found = here.held(target)
     if base is not None:
@@ -402,15 +403,12 @@ def _promotions(there: _There) -> Promotions | None:
     return Promotions(f"{there.name}:{RULES}", raw, tuple(there.records), named)
 
 
-def _sound(rules: bytes | None, path: Path) -> None:
+def _sound(rules: bytes | None, path: Path, parse: Callable[[str, Path], object]) -> None:
     """Refuse rules of the target that do not read: nothing could be held against them."""
-    from eval_core.models import parse_toml
-    from eval_gate.promotion.models import Rules
-
     if rules is None:
         return
     try:
-        parse_toml(rules.decode("utf-8"), Rules, path, "promotion rules")
+        parse(rules.decode("utf-8"), path)
     except (EvalError, UnicodeDecodeError) as error:
         what = f"the rules here cannot be held against it: {error}"
         raise Misuse("target-policy-malformed", what, file=path) from error

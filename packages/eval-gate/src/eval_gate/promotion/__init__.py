@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         PromotionRecord,
         Rule,
         Rules,
+        parse_rules,
         read_rules,
         rule_for,
     )
@@ -31,6 +32,7 @@ __all__ = [
     "Target",
     "mixed",
     "operator_only",
+    "parse_rules",
     "plan",
     "read_rules",
     "rule_for",
@@ -41,7 +43,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     change="plan unmet",
-    models="RULES Promotion PromotionRecord Rule Rules read_rules rule_for",
+    models="RULES Promotion PromotionRecord Rule Rules parse_rules read_rules rule_for",
     places="Places operator_only uncommitted",
     state="RECORDS Target mixed",
 )

@@ -119,6 +119,15 @@ class Rules(Closed):
     endpoint: tuple[Endpoint, ...] = ()
 
 
+def parse_rules(text: str, path: Path) -> Rules:
+    """Read the text of the rules, as far as their form goes; see `read_rules`.
+
+    Raises:
+        Misuse, Faults: they are not TOML, or do not fit.
+    """
+    return parse_toml(text, Rules, path, "promotion rules")
+
+
 def read_rules(path: Path) -> Rules:
     """Read the rules.
 
@@ -136,7 +145,7 @@ def read_rules(path: Path) -> Rules:
             'conditions = [{ metric = "recall@10", is = "higher" }]',
         )
     text = read_text(path, "promotion rules")
-    rules = parse_toml(text, Rules, path, "promotion rules")
+    rules = parse_rules(text, path)
     if faults := list(_faults(rules, path, text)):
         raise Faults(faults, consequence="nothing was judged")
     return rules

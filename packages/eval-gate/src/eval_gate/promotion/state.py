@@ -42,12 +42,9 @@ class Target(NamedTuple):
         Raises:
             Misuse, Faults: they cannot be read, or do not fit.
         """
-        from eval_core.models import parse_toml
-        from eval_gate.promotion.models import Rules
+        from eval_gate.promotion.models import parse_rules
 
-        rules = parse_toml(
-            branch.rules.decode("utf-8", "replace"), Rules, Path(branch.where), "promotion rules"
-        )
+        rules = parse_rules(branch.rules.decode("utf-8", "replace"), Path(branch.where))
         return cls(rules, branch.records, branch.defaults)
 
 
