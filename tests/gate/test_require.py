@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -254,9 +254,9 @@ def test_a_repository_of_another_owner_is_named_with_its_mend(
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     real = subprocess.run
 
-    def owned(command: list[str], **options: object) -> object:
-        options["env"] = {**options["env"], "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}  # type: ignore[dict-item]  # a table
-        return real(command, **options)  # type: ignore[call-overload]  # as it is called
+    def owned(command: list[str], **options: Any) -> Any:
+        options["env"] = {**options["env"], "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+        return real(command, **options)
 
     monkeypatch.setattr(subprocess, "run", owned)
     done = committed.check()
