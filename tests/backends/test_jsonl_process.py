@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +166,78 @@ def test_each_start_is_followed_by_one_warm_up(adapter: Adapter, tmp_path: Path)
         *("warm up", "one", "bad"),
         *("warm up", "two"),
     ]
+
+
+#: An adapter that takes corpora as lines: it answers with its process and the corpus's size, or as BODY says.
+TAKES = """
+        for line in sys.stdin:
+            asked = json.loads(line)
+            if "index" in asked:
+                held = len(open(asked["index"]).readlines())
+                REPLY
+            elif asked["query"] == "exit":
+                sys.exit(3)
+            else:
+                reply({"ids": [str(os.getpid()), str(held)]})
+        """
+INDEXED = 'reply({"indexed": held})'
+
+
+@pytest.fixture
+def takes(script: Callable[..., str]) -> Iterator[Callable[[str], JsonLines]]:
+    made: list[JsonLines] = []
+
+    def make(reply: str = INDEXED) -> JsonLines:
+        command = ["{python}", "-S", "-E", script(head=TAKES.replace("REPLY", reply))]
+        made.append(JsonLines(command, capabilities=["reindex"], start_timeout=2.0))
+        return made[-1]
+
+    yield make
+    for backend in made:
+        backend.close()
+
+
+def test_a_command_that_reindexes_is_started_once_and_again_after_a_crash(
+    takes: Callable[..., JsonLines], corpus: Callable[..., CorpusFile]
+) -> None:
+    """A1: `{"index": PATH}` before the warm-up and for each further corpus; a restart sends the one that counts now."""
+    backend = takes()
+    backend.index(corpus({"a": "x"}))
+    first, held = backend.search(Request("q", 2)).ids
+    assert held == "1"
+    backend.index(corpus({"a": "x", "b": "y", "c": "z"}))
+    assert list(backend.search(Request("q", 2)).ids) == [first, "3"]
+    with pytest.raises(BackendError, match="code 3"):
+        backend.search(Request("exit", 2))
+    second, held = backend.search(Request("q", 2)).ids
+    assert (second != first, held) == (True, "3")
+
+
+@pytest.mark.parametrize("at", [1, 2], ids=["the first corpus", "a later one"])
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ('reply({"indexed": held - 1})', r"indexed \d of \d documents"),
+        ('reply({"indexed": True})', r'did not answer {"index": PATH} by {"indexed": N}'),
+        ('reply({"ids": []})', "did not answer"),
+        ('reply({"error": "the disk is full"})', "the disk is full"),
+        ('raw(b"\\xff\\n")', "did not answer"),
+        ("sys.exit(4)", "code 4"),
+        ("time.sleep(60)", "within 2 s"),
+    ],
+    ids=["lost a document", "no number", "no such reply", "an error", "not UTF-8", "exit", "silence"],
+)
+def test_a_corpus_that_is_not_indexed_whole_ends_the_measuring(
+    takes: Callable[..., JsonLines], corpus: Callable[..., CorpusFile], reply: str, said: str, at: int
+) -> None:
+    """A1: an index that lost documents would look like a worse retriever; nothing is left running."""
+    backend = takes(reply if at == 1 else f"{INDEXED} if held < 2 else {reply}")
+    if at == 2:
+        backend.index(corpus({"a": "x"}))
+    with pytest.raises(CouldNot, match=said):
+        backend.index(corpus({"a": "x", "b": "y"}))
+    with pytest.raises(BackendError, match="before index"):
+        backend.search(Request("q", 1))
 
 
 @pytest.mark.parametrize("send_id", [False, True])
@@ -328,6 +400,7 @@ def test_a_restart_that_fails_is_tried_again_at_each_request(adapter: Adapter, t
         ),
         ({"command": []}, r"command = \[\]: names no program"),
         ({"command": [""]}, r"names no program"),
+        ({"command": ["a", "--c={corpus}"], "capabilities": ["reindex"]}, r"each is sent as a line"),
         ({"command": ["a", 1]}, r"command = \['a', 1\]: 1 is not a text"),
         ({"command": {"a": 1}}, r"command = \{'a': 1\}: give the program"),
         ({"command": ["a\0b"]}, "NUL"),

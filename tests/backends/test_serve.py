@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -52,6 +53,60 @@ def test_a_served_backend_answers_as_it_does_in_the_process(facts: CorpusFile) -
     finally:
         outside.close()
         inside.close()
+
+
+def test_one_served_process_takes_one_corpus_after_the_other(tmp_path: Path) -> None:
+    """A1: the answers are those of a process a corpus; each index is that of its own documents alone."""
+    files = []
+    for number, texts in enumerate((["the vpn", "on friday"], ["a vpn again", "vpn vpn", "friday"]), start=1):
+        path = tmp_path / f"corpus {number}.jsonl"
+        documents = [{"_id": f"s{number}/{place}", "text": text} for place, text in enumerate(texts)]
+        path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+        files.append(CorpusFile(path, "memory"))
+    command = ["{python}", "-m", "eval_backends", "serve", "bm25"]
+    kept = JsonLines(command, capabilities=["reindex"])
+    processes = set()
+    try:
+        for file in [*files, files[0]]:
+            kept.index(file)
+            assert kept._process is not None
+            processes.add(kept._process)
+            anew = JsonLines([*command, "--corpus", "{corpus}"])
+            with contextlib.closing(anew):
+                anew.index(file)
+                for text in ("vpn", "friday"):
+                    assert kept.search(Request(text, 3)) == anew.search(Request(text, 3))
+    finally:
+        kept.close()
+    assert len(processes) == 1
+
+
+def test_a_corpus_that_cannot_be_indexed_is_an_error_reply_and_the_next_is_read(
+    run: Run, facts: CorpusFile, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{")
+    sent = [
+        {"query": "vpn", "k": 1},
+        {"index": str(tmp_path / "nowhere.jsonl")},
+        {"index": str(broken)},
+        {"query": "vpn", "k": 1},
+        {"index": str(facts.path), "k": 1},
+        {"index": 7},
+        {"index": str(facts.path)},
+        {"query": "vpn", "k": 1, "id": "q"},
+    ]
+    done = run(["serve", "bm25"], "".join(json.dumps(line) + "\n" for line in sent).encode())
+    replies = answers(done)
+    assert done.returncode == 0
+    assert [sorted(reply) for reply in replies] == [["error"]] * 6 + [["indexed"], ["id", "ids", "scores"]]
+    assert replies[6] == {"indexed": 5}
+    for reply, said in zip(
+        replies,
+        ("no corpus is indexed", "nowhere.jsonl", "broken.jsonl:1", "no corpus", "malformed", "malformed"),
+        strict=False,
+    ):
+        assert said in reply["error"]
 
 
 # ------------------------------------------------------------------ requests and replies
@@ -240,7 +295,6 @@ def test_an_option_that_cannot_be_read_is_refused(written: tuple[str, ...], said
     ("arguments", "code", "said"),
     [
         (["serve", "bm52", "--corpus", "FILE"], 2, "there is no backend 'bm52'; did you mean 'bm25'?"),
-        (["serve", "bm25"], 2, "--corpus"),
         (["serve", "--corpus", "FILE"], 2, "NAME"),
         (
             ["serve", "bm25", "--corpus", "FILE", "--option", "tokeniser=words"],

@@ -139,10 +139,42 @@ def test_scopes_are_served_by_one_index_each_where_the_backend_knows_none(scopes
     assert backend.indexed == [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["a1", "a2", "a3", "b1", "b2", "b3"]]
     assert {request.scope for request in backend.asked} == {None}
     assert report.system.parts["scoping"] == "index-per-scope"
-    assert report.statements == ("3 indexes, one a scope",)
+    assert report.statements == ("3 indexes, one a scope: one warm-up in all",)
     assert report.ingest is not None
     assert report.ingest.documents == 12
     assert report.summary.overall.metrics["recall@1"] == 1
+
+
+def test_a_backend_that_reindexes_is_one_for_all_scopes(scopes: Space) -> None:
+    """It is asked, scored and closed as one a scope is."""
+    anew, kept = Told(SCOPED), Told(SCOPED, {"reindex"})
+    reports = [scopes.measure(backend, text="repetitions = 1\n") for backend in (anew, kept)]
+    assert reports[0].digests.rankings == reports[1].digests.rankings
+    assert (anew.indexed, anew.asked) == (kept.indexed, kept.asked)
+    assert (anew.closed, kept.closed) == (5, 2)  # two more and one more: made to be checked, and to be described
+    assert reports[1].ingest is not None
+    assert reports[1].ingest.documents == 12
+
+
+def test_the_warm_up_comes_once_and_never_before_a_single_question(space: Space) -> None:
+    """A question that is alone in its scope would be asked twice, the second time perhaps of a cache."""
+
+    def asked(**queries_of: int) -> tuple[list[str], tuple[str, ...]]:
+        names = {f"{scope}{n}": scope for scope, count in queries_of.items() for n in range(count)}
+        space.set(
+            {scope: {"text": "t", "metadata": {"scopes": [scope]}} for scope in queries_of},
+            {name: {"text": name, "metadata": {"scope": scope}} for name, scope in names.items()},
+            [(name, scope, 1) for name, scope in names.items()],
+        )
+        backend = Told({name: [scope] for name, scope in names.items()})
+        report = space.measure(backend, text="repetitions = 1\n")
+        return [request.text for request in backend.asked], report.statements
+
+    assert asked(a=1, b=1) == (["a0", "b0"], ("2 indexes, one a scope: one question each, no warm-up",))
+    assert asked(a=1, b=2, c=2) == (
+        ["a0", "b0", "b1", "b0", "b1", "c0", "c1"],
+        ("3 indexes, one a scope: one warm-up in all",),
+    )
 
 
 def test_scopes_are_a_filter_where_the_backend_knows_them(scopes: Space) -> None:

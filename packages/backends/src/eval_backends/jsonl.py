@@ -2,8 +2,9 @@
 
 The request, one line: `{"kind", "query", "k"}`, and only where they are set `scope`, `filter`, `time`, `vector`,
 `expand`, and `id` with the option `send_id`. The reply, one line: `{"ids"}` in rank order, and optionally `id`,
-`scores`, `error`. The corpus reaches the command as `{corpus}` in its argument list. After each start one warm-up is
-sent that is not scored.
+`scores`, `error`. The corpus reaches the command as `{corpus}` in its argument list, or, with the capability
+`reindex`, as a line `{"index": PATH}` that is answered by `{"indexed": N}`: one process then takes one corpus after the
+other. After each start one warm-up is sent that is not scored.
 
 "Restarted" means ended with all that it started, and started again within the same request, so that no later
 request's latency pays for it. "Row" is the outcome of the one query.
@@ -27,7 +28,7 @@ exit, also in the middle of a reply; a closed pipe          errored  restarted
 any amount of standard error                                scored   kept [3]_
 SIGTERM ignored; children left behind                       –        killed
 does not start: not found, exits, silent, first line no     none     none [4]_
-reply
+reply; `indexed` is not the number of documents
 ==========================================================  =======  =========
 
 .. [1] The harness counts duplicates and what exceeds the limit, and finds an unknown id an error.
@@ -46,9 +47,9 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from eval_backends import options
 from eval_backends.process import HINT, Broken, LineProcess
@@ -64,6 +65,7 @@ WARM_UP = "warm up"
 _MEND = (
     "give the program and its arguments as a list of texts, such as ['{python}', 'adapter.py', '{corpus}']"
 )
+_Read = TypeVar("_Read")
 _PLACEHOLDER = re.compile(r"\{(corpus|python)\}")
 # Not escaped to ASCII: an adapter written with text tools should see the query's own characters.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -74,9 +76,9 @@ class JsonLines:
 
     Options: `command`, a list of texts, never a line for a shell; `{corpus}` in an argument becomes the absolute
     path of the corpus file, `{python}` the running interpreter, and any other braces stay. `capabilities` that the
-    command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request and for starting
-    with the warm-up. `max_line` in bytes: the longest line that is accepted. `send_id`: send the
-    query's id, which is all that a command needs to look up the judgements.
+    command declares to have. `timeout` and `start_timeout` in seconds: the longest for one request, and for starting
+    with the warm-up or indexing a corpus that is sent. `max_line` in bytes: the longest line that is accepted.
+    `send_id`: send the query's id, which is all that a command needs to look up the judgements.
 
     Raises:
         Misuse: an option has a wrong type or value.
@@ -107,13 +109,18 @@ class JsonLines:
             near = f"{did_you_mean(name, CAPABILITIES)}  (known: {known})"
             what = f"there is no capability {name!r}{near}"
             raise Misuse("capability-unknown", what, subject="backend 'jsonl'", key="capabilities")
+        self._reindexes = "reindex" in self._capabilities
+        if self._reindexes and any("{corpus}" in argument for argument in self._command):
+            what = "with the capability 'reindex' the command gets no {corpus}: each is sent as a line"
+            options.refuse("jsonl", "command", command, f'{what}, {{"index": PATH}}')
         self._timeout = options.number("jsonl", "timeout", timeout, 0.001, 86400.0)
         self._start_timeout = options.number("jsonl", "start_timeout", start_timeout, 0.001, 86400.0)
         self._max_line = options.whole("jsonl", "max_line", max_line, 1, 2**31 - 1)
         self._send_id = options.flag("jsonl", "send_id", send_id)
         self._lock = threading.RLock()
         self._arguments: list[str] = []
-        self._kind = ""
+        self._kind = self._corpus = ""
+        self._documents = 0
         self._process: LineProcess | None = None
 
     @property
@@ -126,49 +133,74 @@ class JsonLines:
         return {"protocol": "jsonl-v1"}
 
     def index(self, corpus: Corpus) -> None:
-        """Start the command on the corpus file and send the warm-up.
+        """Start the command on the corpus file and send the warm-up, or send the file to the command that runs.
 
         Raises:
-            CouldNot: it is not found, exits, or gives no reply within `start_timeout`.
+            CouldNot: it is not found, exits, or gives no reply within `start_timeout`; it did not index all documents.
         """
         with self._lock:
-            self.close()
             if os.name != "posix":
                 raise CouldNot("platform", "needs a POSIX system (pipes that can be polled)", subject="jsonl")
-            values = {"corpus": os.path.abspath(corpus.path), "python": sys.executable}
-            self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
-            self._kind = corpus.kind
+            self._kind, self._documents = corpus.kind, len(corpus)
+            self._corpus = os.path.abspath(corpus.path)
             try:
+                if self._process is not None and self._reindexes:
+                    self._hand_over(self._process)
+                    return
+                self.close()
+                values = {"corpus": self._corpus, "python": sys.executable}
+                self._arguments = [_PLACEHOLDER.sub(lambda at: values[at[1]], part) for part in self._command]
                 self._start()
-            except CouldNot:
-                self._arguments = []
+            except BaseException:
+                self.close()
                 raise
 
     def _start(self) -> None:
         """Start the process and have the warm-up answered; nothing is left running where that fails."""
-        shown = shlex.join(self._arguments)
         try:
             process = LineProcess(self._arguments, self._max_line)
         except OSError as error:
             raise CouldNot(
                 "backend-start-failed",
-                f"cannot start the command: {error.strerror or error}: {shown}",
+                f"cannot start the command: {error.strerror or error}: {shlex.join(self._arguments)}",
                 mend=_advice(self._arguments[0]),
             ) from error
         try:
-            line = process.ask(self._line(Request(WARM_UP, 1, self._kind)), self._start_timeout)
-            try:
-                read_line(line)
-            except NoReply as fault:
-                raise Broken(f"{fault}{HINT}") from None
-        except Broken as fault:
-            process.stop()
-            what = f"the command {fault}: {shown}{_quoted(process.tail(), 20)}"
-            raise CouldNot("backend-start-failed", what) from None
+            if self._reindexes:
+                self._hand_over(process)
+            self._get(process, self._line(Request(WARM_UP, 1, self._kind)), read_line)
         except BaseException:
             process.stop()
             raise
         self._process = process
+
+    def _hand_over(self, process: LineProcess) -> None:
+        """Send the corpus as a line, and have all its documents indexed.
+
+        Raises:
+            CouldNot: it was not answered by the number of documents.
+        """
+        indexed = self._get(process, _encode({"index": self._corpus}).encode("utf-8") + b"\n", read_indexed)
+        if indexed != self._documents:
+            what = f"the command indexed {indexed} of {self._documents} documents"
+            raise CouldNot("backend-failed", f"{what}: {shlex.join(self._arguments)}")
+
+    def _get(self, process: LineProcess, line: bytes, read: Callable[[bytes], _Read]) -> _Read:
+        """What the process replies to a line that is no request of the set, within `start_timeout`.
+
+        Raises:
+            CouldNot: there is no reply that `read` takes.
+        """
+        try:
+            raw = process.ask(line, self._start_timeout)
+            try:
+                return read(raw)
+            except NoReply as fault:
+                raise Broken(f"{fault}{HINT}") from None
+        except Broken as fault:
+            process.stop()
+            what = f"the command {fault}: {shlex.join(self._arguments)}{_quoted(process.tail(), 20)}"
+            raise CouldNot("backend-start-failed", what) from None
 
     def search(self, request: Request) -> Reply:
         """Answer one request with what the process replies, unchanged.
@@ -270,6 +302,22 @@ def read_line(raw: bytes) -> dict[str, Any]:
     if "ids" not in value and not value.get("error"):
         raise NoReply(f"wrote a line without 'ids' or 'error': {_shown(raw)}")
     return value
+
+
+def read_indexed(raw: bytes) -> int:
+    """Return how many documents a line `{"indexed": N}` says were indexed.
+
+    Raises:
+        NoReply: it says something else.
+    """
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = None
+    indexed = value.get("indexed") if isinstance(value, dict) else None
+    if isinstance(indexed, bool) or not isinstance(indexed, int):
+        raise NoReply(f'did not answer {{"index": PATH}} by {{"indexed": N}}: {_shown(raw)}')
+    return indexed
 
 
 def parse_reply(message: Mapping[str, Any], raw: bytes = b"") -> Reply:

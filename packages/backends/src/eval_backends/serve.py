@@ -1,7 +1,8 @@
 """`eval-backends serve`: any installed backend as a command that speaks JSON lines.
 
 A request of one line is answered by one line, in order: `{"ids", "scores"}` or `{"error"}`, with the request's `id`
-where it has one. A request that cannot be read is answered with an error and the next is read; end of input ends it.
+where it has one. A line `{"index": PATH}` puts another corpus in the place of the one before, and is answered by
+`{"indexed": N}`. A line that cannot be read is answered with an error and the next is read; end of input ends it.
 Standard output carries replies and nothing else: what the backend prints itself goes to standard error.
 """
 
@@ -20,7 +21,7 @@ from typing import IO, Any
 
 import click
 
-from eval_core.backend import Backend, BackendError, Reply, Request
+from eval_core.backend import BackendError, Reply, Request, make
 from eval_core.errors import CouldNot, Misuse, did_you_mean
 
 #: The longest request line that is read, in bytes.
@@ -39,10 +40,9 @@ _KEYS = ("kind", "query", "k", "id", *NEEDS)
 @click.argument("name")
 @click.option(
     "--corpus",
-    required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The corpus.jsonl to search.",
+    help="The corpus.jsonl to search; without it, the first line names one.",
 )
 @click.option("--kind", default="", help="The dataset's kind, for backends that ask for it.")
 @click.option(
@@ -52,24 +52,23 @@ _KEYS = ("kind", "query", "k", "id", *NEEDS)
     metavar="KEY=VALUE",
     help="An option of the backend; VALUE as in TOML, or a bare word. Again for each option.",
 )
-def serve(name: str, corpus: Path, kind: str, written: tuple[str, ...]) -> int:
+def serve(name: str, corpus: Path | None, kind: str, written: tuple[str, ...]) -> int:
     """Answer requests in JSON lines with the backend NAME, until the input ends.
 
     A request is {"kind", "query", "k"}, one a line, and may hold id, filter, scope, time, vector, expand. A reply is
-    {"ids", "scores"}, or {"error"} after which the next request is read.
+    {"ids", "scores"}, or {"error"} after which the next request is read. {"index": FILE} searches another corpus from
+    then on, and is answered by {"indexed": N}.
 
     Exits 0 at the end of the input, 2 for wrong usage or a malformed corpus, 3 if the corpus cannot be indexed.
     """
-    from eval_core.backend import make
-    from eval_core.sets import CorpusFile
-
     options = parse_options(written)
     with _own_pipes() as (requests, replies):
         try:
-            with contextlib.closing(make(name, options)) as backend:
-                _index(backend, name, CorpusFile(corpus, kind))
+            with contextlib.closing(_Served(name, options, kind)) as served:
+                if corpus is not None:
+                    served.index(corpus)
                 for line in _lines(requests):
-                    answer = _answer(backend, name, kind, line)
+                    answer = _answer(served, line)
                     try:
                         _write(replies, answer)
                     except BrokenPipeError:
@@ -100,12 +99,54 @@ def _own_pipes() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             os.dup2(replies.fileno(), 1)
 
 
-def _index(backend: Backend, name: str, corpus: Any) -> None:
-    try:
-        backend.index(corpus)
-    except BackendError as error:
-        what = f"cannot index {corpus.path}: {error}"
-        raise CouldNot("backend-failed", what, subject=f"backend {name!r}") from error
+class _Served:
+    """A backend by name, made anew for each corpus that it is to search.
+
+    Raises:
+        Misuse: it does not take the options; raised before any request is read.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any], kind: str) -> None:
+        self.name, self.kind = name, kind
+        self._options = options
+        self._backend = make(name, options)
+        self._indexed = False
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset(self._backend.capabilities)
+
+    def index(self, path: Path) -> int:
+        """Make the corpus searchable in the place of the one before; return how many documents it has.
+
+        Raises:
+            Misuse: the file is not a corpus.
+            CouldNot: it cannot be indexed.
+        """
+        from eval_core.sets import CorpusFile
+
+        if self._indexed:
+            self._indexed = False
+            self._backend.close()
+            self._backend = make(self.name, self._options)
+        corpus = CorpusFile(path, self.kind)
+        try:
+            self._backend.index(corpus)
+        except BackendError as error:
+            what = f"cannot index {path}: {error}"
+            raise CouldNot("backend-failed", what, subject=f"backend {self.name!r}") from error
+        self._indexed = True
+        return len(corpus)
+
+    def search(self, request: Request) -> Reply:
+        if not self._indexed:
+            raise BackendError(
+                'no corpus is indexed: send {"index": FILE} first, or start with --corpus FILE'
+            )
+        return self._backend.search(request)
+
+    def close(self) -> None:
+        self._backend.close()
 
 
 def parse_options(written: tuple[str, ...]) -> dict[str, Any]:
@@ -165,8 +206,8 @@ def _write(stream: IO[bytes], line: bytes) -> None:
         rest = rest[stream.write(rest) :]
 
 
-def _answer(backend: Backend, name: str, default_kind: str, line: bytes | None) -> bytes:
-    """The reply line to one request line, whatever that is.
+def _answer(served: _Served, line: bytes | None) -> bytes:
+    """The reply line to one line, whatever that is.
 
     Raises:
         CouldNot: the backend is gone for good.
@@ -176,8 +217,10 @@ def _answer(backend: Backend, name: str, default_kind: str, line: bytes | None) 
         message = _read(line)
         if isinstance(message.get("id"), str):
             identity["id"] = message["id"]
-        request = parse_request(message, backend.capabilities, name, default_kind)
-        return _line({**identity, **_reply(backend.search(request))})
+        if "index" in message:
+            return _line(_indexed(served, message))
+        request = parse_request(message, served.capabilities, served.name, served.kind)
+        return _line({**identity, **_reply(served.search(request))})
     except BackendError as error:
         return _line({**identity, "error": str(error)})
     except CouldNot:
@@ -185,6 +228,15 @@ def _answer(backend: Backend, name: str, default_kind: str, line: bytes | None) 
     except Exception as error:  # noqa: BLE001  # any backend's code runs here, and the next request may succeed
         traceback.print_exc(file=sys.stderr)
         return _line({**identity, "error": f"{type(error).__name__}: {error}"})
+
+
+def _indexed(served: _Served, message: Mapping[str, Any]) -> dict[str, Any]:
+    if set(message) != {"index"} or not isinstance(message["index"], str):
+        raise BackendError('malformed request: a corpus is sent as {"index": FILE} and nothing else')
+    try:
+        return {"indexed": served.index(Path(message["index"]))}
+    except (CouldNot, Misuse) as error:
+        raise BackendError(str(error)) from error
 
 
 def _reply(reply: Reply) -> dict[str, Any]:

@@ -19,7 +19,8 @@ GROUP = "eval.backends"
 #: What a backend may be able to do beyond answering a text.
 #: `filter`: honours `Request.filter`. `scope`: honours `Request.scope` within one index. `temporal`: indexes every
 #: version and honours `Request.time`. `expand`: honours `Request.expand`. `vectors`: honours `Request.vector`.
-CAPABILITIES = frozenset({"filter", "scope", "temporal", "expand", "vectors"})
+#: `reindex`: may be given another corpus, which takes the place of the one before.
+CAPABILITIES = frozenset({"filter", "scope", "temporal", "expand", "vectors", "reindex"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class BackendError(Exception):
 
 @runtime_checkable
 class Backend(Protocol):
-    """A retriever. Made once an arm and index, indexed once, asked many times, closed always."""
+    """A retriever. Made once an arm and index (once an arm with the capability `reindex`), closed always."""
 
     @property
     def capabilities(self) -> frozenset[str]:

@@ -32,7 +32,7 @@ from eval_core.sets.dataset import Query
 #: Failures in a row after which the rest is left unscored: the backend is gone, and each more may cost a timeout.
 GIVE_UP_AFTER = 3
 
-#: Queries put once, untimed and unscored, before each index is measured.
+#: Queries put once, untimed and unscored, before an arm's first index is measured, where that has more than one.
 WARM_UP = 5
 
 Progress = Callable[[int, int], None]
@@ -42,6 +42,7 @@ Progress = Callable[[int, int], None]
 class _Tally:
     """What is counted while measuring."""
 
+    warm: bool = False
     restarts: int = 0
     in_a_row: int = 0
     gone: str = ""
@@ -85,7 +86,8 @@ def measure(
     environment = observe(made.root)
     discard(made.name, runs, reports)
     tally = _Tally()
-    with _made(made, tally) as first:
+    with contextlib.ExitStack() as kept:
+        first = kept.enter_context(_made(made, tally))
         capabilities = frozenset(first.capabilities)
         if made.arm.expand and "expand" not in capabilities:
             raise Misuse(
@@ -97,24 +99,30 @@ def measure(
         askable = [query for query in made.queries if not _unscorable(made, query, capabilities)]
         partitions = Partitions(made.dataset, askable, capabilities)
         task, system = made.task(), made.system(first, partitions.scoping)
-    header = {"run_id": new_run_id(), "arm": made.name, "task": task.parts, "system": system.parts}
-    partial = Partial(runs / f"{made.name}.partial", header, resume)
-    tally.rows = {
-        query.id: Row(query.id, UNSCORABLE, detail=_unscorable(made, query, capabilities) or "")
-        for query in made.queries
-    }
-    for query in askable:
-        tally.rows[query.id] = Row(query.id, UNSCORED)
-    total = len(askable) * made.repetitions
-    steps = 0
-    # Closed here and now, also when interrupted: a view may have a folder of its own that must not stay.
-    with contextlib.closing(partial), contextlib.closing(iter(partitions)) as indexes:
-        for view, queries in indexes:
-            for _ in _measure_index(made, view, queries, partitions.scoping, tally, partial):
-                steps += 1
-                if progress is not None:
-                    progress(steps, total)
-    statements = [f"{len(partitions)} indexes, one a scope"] if len(partitions) > 1 else []
+        reindexed = first if "reindex" in capabilities else None
+        if reindexed is None:
+            kept.close()
+        header = {"run_id": new_run_id(), "arm": made.name, "task": task.parts, "system": system.parts}
+        partial = Partial(runs / f"{made.name}.partial", header, resume)
+        tally.rows = {
+            query.id: Row(query.id, UNSCORABLE, detail=_unscorable(made, query, capabilities) or "")
+            for query in made.queries
+        }
+        for query in askable:
+            tally.rows[query.id] = Row(query.id, UNSCORED)
+        total = len(askable) * made.repetitions
+        steps = 0
+        # Closed here and now, also when interrupted: a view may have a folder of its own that must not stay.
+        with contextlib.closing(partial), contextlib.closing(iter(partitions)) as indexes:
+            for view, queries in indexes:
+                for _ in _measure_index(made, view, queries, partitions.scoping, tally, partial, reindexed):
+                    steps += 1
+                    if progress is not None:
+                        progress(steps, total)
+    statements = []
+    if len(partitions) > 1:
+        warmed = "one question each, no warm-up" if len(partitions) == len(askable) else "one warm-up in all"
+        statements.append(f"{len(partitions)} indexes, one a scope: {warmed}")
     if made.limits is None:
         statements.append(
             "the limits of the set were not measured: its corpus is too large to be scanned for them"
@@ -213,12 +221,17 @@ def _measure_index(
     scoping: str,
     tally: _Tally,
     partial: Partial,
+    reindexed: Backend | None,
 ) -> Iterator[None]:
-    """Index one view and ask its queries in `repetitions` passes; yields after each answer."""
+    """Index one view and ask its queries in `repetitions` passes; yields after each answer.
+
+    `reindexed` is the backend that takes one corpus after the other; without it one is made for this index.
+    """
     passes = made.repetitions
     todo = {(p, query.id) for p in range(passes) for query in queries} - partial.done.keys()
     if todo and not tally.gone:
-        with _made(made, tally) as backend:
+        opened = contextlib.nullcontext(reindexed) if reindexed is not None else _made(made, tally)
+        with opened as backend:
             began = time.perf_counter()
             try:
                 backend.index(view)
@@ -233,7 +246,10 @@ def _measure_index(
             tally.ingest_seconds += time.perf_counter() - began
             tally.documents += len(view)
             requests = {query.id: _request(made, query, scoping) for query in queries}
-            _warm_up(backend, [requests[query.id] for query in queries[:WARM_UP]], tally)
+            if not tally.warm and len(queries) > 1:
+                # A single question would be asked twice, and its second answer can come from the backend's cache.
+                tally.warm = True
+                _warm_up(backend, [requests[query.id] for query in queries[:WARM_UP]], tally)
             yield from _passes(made, queries, requests, backend, tally, partial)
     else:
         yield from _passes(made, queries, {}, None, tally, partial)
