@@ -51,16 +51,18 @@ def test_the_table_says_means_intervals_and_all_that_was_not_scored(folder: Path
     done = score(folder, "-m", "mrr", "-m", "hit@1,ndcg@10")
     assert (done.code, done.err) == (0, "")
     rows = [line.split() for line in done.out.splitlines()]
-    assert rows[0] == ["measure", "mean", "95%", "interval", "n"]
-    assert [row[:2] + row[-1:] for row in rows[1:4]] == [
-        ["mrr", "0.5000", "3"],
-        ["hit@1", "0.3333", "3"],
-        ["ndcg@10", "0.5436", "3"],
+    assert rows[0] == ["measure", "mean", "95%", "interval", "n", "mean", "of", "4"]
+    assert [row[:2] + row[-2:] for row in rows[1:4]] == [
+        ["mrr", "0.5000", "3", "0.3750"],
+        ["hit@1", "0.3333", "3", "0.2500"],
+        ["ndcg@10", "0.5436", "3", "0.4077"],
     ]
-    counted = {line[:11].strip(): line[11:].split()[0] for line in done.out.splitlines()[5:11]}
+    counted = {line[:13].strip(): line[13:].split()[0] for line in done.out.splitlines()[5:13]}
     assert counted == {"scored": "3", "missing": "1", "unjudged": "1", "unscorable": "1"} | {
         "left out": "0",
         "duplicates": "1",
+        "contradicted": "0",
+        "tied": "0",
     }
     assert "they count 0 (silent)" in done.out
     assert "not in the mean (nothing)" in done.out
@@ -90,6 +92,8 @@ def test_the_json_is_the_contract(folder: Path) -> None:
         "unscorable": 1,
         "left_out": 0,
         "duplicates": 1,
+        "contradicted": 0,
+        "tied": 0,
     }
     assert (value["schema"], value["run"], value["qrels"]) == ("score-v1", "run", "qrels")
     assert (value["ties"], value["n"]) == ("trec", 3)

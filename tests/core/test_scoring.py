@@ -488,6 +488,8 @@ def scores_of(table: dict[str, list[float]], grades: tuple[int, ...] = (1,)) -> 
         unscorable=[],
         left_out=[],
         duplicates=0,
+        contradicted=[],
+        tied=[],
     )
 
 

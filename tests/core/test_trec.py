@@ -415,6 +415,8 @@ def test_a_usual_block_is_read_fast() -> None:
         REGULAR.replace(b" ", b"\t"),
         REGULAR.replace(b"\n", b"\r\n"),
         REGULAR[: REGULAR.index(b"\n") + 1],
+        REGULAR.replace(b" 1 8.50", b" 9 8.50"),
+        b"".join(reversed(REGULAR.splitlines(keepends=True))),
     ):
         found = reader._fast(b"q1", lines)
         assert found is not None

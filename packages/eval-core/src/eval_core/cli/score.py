@@ -30,8 +30,9 @@ A run is a TREC run file, a run of `eval-core measure`, or lines {"id": QUERY, "
 Judgements are TREC or BEIR qrels. Each is told by its content and may be gzip.
 
 A judged query that the run does not answer counts 0; in a run of `measure`, a query that was not scored is left out.
-Queries without judgements are ignored; queries without a document of grade 1 or more are not in the mean. All of them
-are counted. Scores are compared in double precision, where trec_eval takes single.
+Queries without judgements are ignored; queries without a document of grade 1 or more are not in the mean, and the mean
+of `trec_eval -c`, in which they count 0, stands beside it. All of them are counted. Scores order a TREC run, whatever
+its rank column says; they are compared in double precision, where trec_eval takes single.
 """
 
 
@@ -55,15 +56,23 @@ are counted. Scores are compared in double precision, where trec_eval takes sing
     help="Equal scores: by document id descending, as trec_eval, or ascending.",
 )
 @click.option(
+    "--depth",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Cut each ranking at N documents, as trec_eval -M.  [default: its end]",
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
-def score(run: Path, qrels: Path, named: tuple[str, ...], per_query: bool, ties: str, form: str) -> int:
+def score(
+    run: Path, qrels: Path, named: tuple[str, ...], per_query: bool, ties: str, depth: int | None, form: str
+) -> int:
     """Score a run against judgements: each measure's mean, its 95% interval, and what was not scored."""
     from eval_core.scoring.score import score_files
 
     measures = _measures(named or (DEFAULT,))
     with _progress(run) as progress:
-        scores = score_files(run, qrels, measures, ties, progress, ranks=False)
+        scores = score_files(run, qrels, measures, ties, progress, ranks=False, depth=depth)
     bounds = scores.intervals()
     if form == "json":
         click.echo(_json(scores, bounds, run, qrels, per_query))
@@ -116,6 +125,8 @@ def counts(scores: Scores) -> dict[str, int]:
         "unscorable": len(scores.unscorable),
         "left_out": len(scores.left_out),
         "duplicates": scores.duplicates,
+        "contradicted": len(scores.contradicted),
+        "tied": len(scores.tied),
     }
 
 
@@ -131,7 +142,11 @@ def _json(scores: Scores, bounds: dict[str, Interval], run: Path, qrels: Path, p
         "n": scores.n,
         "counts": counts(scores),
         "measures": {
-            str(measure): {"mean": scores.mean(measure), **bounds[str(measure)]._asdict()}
+            str(measure): {
+                "mean": scores.mean(measure),
+                "mean_with_unscorable": scores.mean_with_unscorable(measure),
+                **bounds[str(measure)]._asdict(),
+            }
             for measure in scores.measures
         },
     }
@@ -177,15 +192,21 @@ def _table(scores: Scores, bounds: dict[str, Interval], per_query: bool) -> str:
             for name, (values, _, _) in scores.found.items()
         ]
         parts += [table(rows, right=range(1, len(rows[0]))), ""]
-    means = [("measure", "mean", "95% interval", "n")]
+    means: list[tuple[str, ...]] = [("measure", "mean", "95% interval", "n")]
     for measure in scores.measures:
         low, high = bounds[str(measure)]
         means.append((str(measure), f"{scores.mean(measure):.4f}", f"{low:.4f} to {high:.4f}", f"{n:,}"))
-    parts += [table(means, right=(1, 3)), "", _counts(scores)]
+    if scores.unscorable:
+        others = [f"{scores.mean_with_unscorable(measure):.4f}" for measure in scores.measures]
+        head = f"mean of {n + len(scores.unscorable):,}"
+        means = [(*row, other) for row, other in zip(means, (head, *others), strict=True)]
+    parts += [table(means, right=(1, 3, 4)), "", _counts(scores)]
     return "\n".join(parts)
 
 
 def _counts(scores: Scores) -> str:
+    import textwrap
+
     from eval_core.console import table
 
     told = counts(scores)
@@ -196,9 +217,17 @@ def _counts(scores: Scores) -> str:
         ("unscorable", "without a document of grade 1 or more: not in the mean" + _some(scores.unscorable)),
         ("left_out", "not scored in the run itself: not in the mean" + _some(scores.left_out)),
         ("duplicates", "documents dropped as repeats; the better place stands"),
+        ("contradicted", "with scores that contradict the ranks beside them" + _some(scores.contradicted)),
+        ("tied", "with a judged document in a tie, which document ids decide" + _some(scores.tied)),
     ]
     lines = [(name.replace("_", " "), f"{told[name]:,}", text) for name, text in rows]
-    return table(lines, right=(1,)) + "\n" + _ORDER[scores.ties]
+    remarks = [_ORDER[scores.ties]]
+    if scores.unscorable:
+        every = scores.n + len(scores.unscorable)
+        remarks.append(f" The unscorable count 0 in the mean of {every:,}, as in trec_eval -c.")
+    if advice := scores.advice():
+        remarks += textwrap.wrap(f"Note: {advice}.", 98, initial_indent=" ", subsequent_indent="  ")
+    return "\n".join([table(lines, right=(1,)), *remarks])
 
 
 _ORDER = {

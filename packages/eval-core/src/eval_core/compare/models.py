@@ -334,6 +334,7 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
         (len(scores.missing), "judged queries that are not in the run and count 0, as in trec_eval -c"),
         (scores.unjudged, "queries of the run without a judgement, which are ignored"),
         (scores.duplicates, "documents that came again in an answer, which are dropped"),
+        (len(scores.tied), "queries with a judged document in a tie, which document ids decide"),
     )
     return Entry(
         path=path,
@@ -354,6 +355,7 @@ def of_run(path: str, scores: Scores, header: Mapping[str, Any], outcomes: Mappi
                 else []
             ),
             *(f"has {what}: {number:,}" for number, what in counts if number),
+            *filter(None, [scores.advice()]),
         ),
     )
 

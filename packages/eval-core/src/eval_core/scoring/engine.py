@@ -14,13 +14,12 @@ from eval_core.errors import Misuse
 from eval_core.scoring import metrics
 from eval_core.scoring.metrics import MOST_EXPONENT, Measure, Ranked
 from eval_core.scoring.readers.lists import SCORED, Answer
-from eval_core.scoring.scores import Found, Scores
+from eval_core.scoring.scores import GIVEN, Found, Scores
 
-#: How equal scores are ordered; `given` is what ranked lists have.
+#: How equal scores are ordered.
 TIES = ("trec", "id")
-GIVEN = "given"
 
-Taken = tuple[set[str], dict[str, Found], int, str, int, bool]
+Taken = tuple[set[str], dict[str, Found], set[str], set[str], int, str, int, bool]
 
 
 class Engine:
@@ -37,6 +36,7 @@ class Engine:
         ties: str,
         own: bool = False,
         ranks: bool = True,
+        depth: int | None = None,
     ) -> None:
         if ties not in TIES:
             raise Misuse("usage", f"should be one of {', '.join(TIES)}", key="ties", value=ties)
@@ -46,19 +46,28 @@ class Engine:
         self._measures = tuple(measures)
         self._ties = ties
         self._keeps_ranks = ranks
+        self._depth = depth
         self._by_score = False
         self._values = metrics.scorer(self._measures)
         self._found: dict[str, Found] = {}
         self._queries: set[str] = set()
+        self._contradicted: set[str] = set()
+        self._tied: set[str] = set()
         self._strangers = 0
         self._stranger = ""
         _check_gains(qrels, self._measures)
 
     def by_score(
-        self, query: str, scores: Mapping[Any, float], rising: Sequence[float], *, encoded: bool = False
+        self,
+        query: str,
+        scores: Mapping[Any, float],
+        rising: Sequence[float],
+        *,
+        encoded: bool = False,
+        contradicted: bool = False,
     ) -> None:
         """Take a query of which each document has a score, by its text or (`encoded`) its UTF-8 bytes; `rising` holds
-        the scores, sorted."""
+        the scores, sorted. `contradicted`: ranks beside the scores say otherwise."""
         self._by_score = True
         self._queries.add(query)
         grades = self._qrels.get(query)
@@ -85,6 +94,10 @@ class Engine:
                 equals = sorted([d for d, s in scores.items() if s == score], reverse=self._ties == "trec")
                 places[score] = {d: place for place, d in enumerate(equals)}
             ranks[document] += places[score][key]
+        if tied:
+            self._tied.add(query)
+        if contradicted:
+            self._contradicted.add(query)
         self._add(query, grades, ranks, n)
 
     def by_rank(self, answer: Answer) -> None:
@@ -98,6 +111,8 @@ class Engine:
             # Few documents are judged: each is looked for, rather than all of them numbered.
             place = answer.ids.index
             ranks = {name: place(name) + 1 for name in answer.unique & grades.keys()}
+            if answer.contradicted:
+                self._contradicted.add(answer.query)
             self._add(answer.query, grades, ranks, len(answer.ids))
 
     def _stray(self, query: str) -> None:
@@ -108,6 +123,9 @@ class Engine:
         """Score a query, unless nothing is relevant to it."""
         # The view of metrics.ranked, made by whole-list steps: this is run once a query.
         there = list(map(ranks.get, grades))
+        if self._depth is not None and retrieved > self._depth:
+            retrieved = self._depth
+            there = [rank if rank and rank <= retrieved else None for rank in there]
         levels = grades.values()
         ideal = [grade for grade in levels if grade > 0]
         if not ideal:
@@ -124,15 +142,18 @@ class Engine:
 
     def taken(self) -> Taken:
         """What was taken so far, in the plain types that `marshal` carries from process to process."""
-        return (self._queries, self._found, self._strangers, self._stranger, self.duplicates, self._by_score)
+        noted = (self._contradicted, self._tied, self._strangers, self._stranger, self.duplicates)
+        return (self._queries, self._found, *noted, self._by_score)
 
     def join(self, other: Taken) -> bool:
         """Take what another engine took of the same run; False where it took one of the same queries."""
-        queries, found, strangers, stranger, duplicates, by_score = other
+        queries, found, contradicted, tied, strangers, stranger, duplicates, by_score = other
         if not queries.isdisjoint(self._queries):
             return False
         self._queries |= queries
         self._found.update(found)
+        self._contradicted |= contradicted
+        self._tied |= tied
         self._strangers += strangers
         self._stranger = self._stranger or stranger
         self.duplicates += duplicates
@@ -174,6 +195,8 @@ class Engine:
             unscorable=unscorable,
             left_out=left_out,
             duplicates=self.duplicates,
+            contradicted=[query for query in scored if query in self._contradicted],
+            tied=[query for query in scored if query in self._tied],
         )
 
     def _nothing(self, run: str, judgements: str, unscorable: list[str], left_out: list[str]) -> Misuse:

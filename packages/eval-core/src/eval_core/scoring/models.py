@@ -22,12 +22,23 @@ class ScoreCounts(Closed):
         ge=0, description="Rows of our own run that are errored, unscored or unscorable, or not there."
     )
     duplicates: int = Field(ge=0, description="Documents dropped as repeats; the better place stands.")
+    contradicted: int = Field(
+        ge=0,
+        description="Queries whose rank column orders documents otherwise than their scores, which decide; of ranked "
+        "lists, whose scores rise down the list, which decides.",
+    )
+    tied: int = Field(
+        ge=0, description="Queries with a judged document in a tie: the order there is that of document ids."
+    )
 
 
 class MeasureScore(Closed):
     """A measure's mean over the scored queries, and its 95% interval."""
 
     mean: float = Field(ge=0, le=1)
+    mean_with_unscorable: float = Field(
+        ge=0, le=1, description="The mean with 0 for each unscorable query besides, as trec_eval -c has it."
+    )
     low: float = Field(ge=0, le=1)
     high: float = Field(ge=0, le=1)
 

@@ -4,7 +4,9 @@ What is defined here, for files and for loaded data alike:
 
 - Ids are opaque texts, compared as UTF-8 bytes: `1`, `01` and `1.0` are three ids, and so are the composed and the
   decomposed form of a letter. A whole number as an id in JSON is its decimal text.
-- Scores order a TREC run; its rank column and the order of its lines do not matter. They are compared in double
+- Scores order a TREC run; its rank column and the order of its lines do not matter, but queries whose rank column says
+  otherwise are listed, and those with a judged document in a tie. In a ranked list the order decides, and lists whose
+  scores rise are listed. Scores are compared in double
   precision: trec_eval keeps single precision, and so ties 16777216 with 16777217; that is not copied. Equal scores are
   ordered by document id, descending (`ties="trec"`, as trec_eval does) or ascending (`ties="id"`). One order of the
   documents feeds all measures. NaN is an error. Ranked lists have no scores: their order is the ranking.
@@ -14,9 +16,9 @@ What is defined here, for files and for loaded data alike:
   In one of our own runs it was not attempted, and so is left out.
 - A row of our own run that is errored, unscored or unscorable is left out of the mean and listed; never a 0.
 - A query of the run without judgements is ignored and counted.
-- A query without a document of grade 1 or more cannot be scored: it is listed and not in the mean. Grades below 1 are
-  judged and not relevant.
-- A ranking is scored to its end; k beyond it adds nothing.
+- A query without a document of grade 1 or more cannot be scored: it is listed and not in the mean; the mean of
+  trec_eval -c, in which it counts 0, is given besides. Grades below 1 are judged and not relevant.
+- A ranking is scored to its end, or to `depth` (trec_eval -M); k beyond it adds nothing.
 - No judgements, no ranking, no query in common, nothing to score: errors, never a value. So is a grade too large for an
   exponential gain, whether or not its document was retrieved.
 - Queries are in the order of the judgements; no order of lines or queries changes a value.
@@ -92,6 +94,7 @@ def score_files(
     progress: Progress | None = None,
     processes: int | None = None,
     ranks: bool = True,
+    depth: int | None = None,
 ) -> Scores:
     """Score a run file against a file of judgements; their forms are told by their content.
 
@@ -102,6 +105,7 @@ def score_files(
     Args:
         progress: is told (bytes read, bytes in all) of the run, or of this process's part of it.
         ranks: whether `Scores.queries` will be asked for the ranks of judged documents; without, less is kept.
+        depth: where each ranking is cut, or None.
 
     Raises:
         Faults: lines that are malformed, with file and line.
@@ -115,7 +119,7 @@ def score_files(
         own = kind == "jsonl" and is_own(first)
 
         def engine() -> Engine:
-            return Engine(judgements, measures, ties, own=own, ranks=ranks)
+            return Engine(judgements, measures, ties, own=own, ranks=ranks, depth=depth)
 
         def take(span: tuple[int, int] | None) -> Engine:
             if kind == "trec":
@@ -142,7 +146,8 @@ def _take_trec(
         with opened(run, "run", progress, span) as source:
             for block in read(source):
                 engine.duplicates += block.duplicates
-                engine.by_score(block.query.decode(), block.scores, block.rising, encoded=True)
+                query, told = block.query.decode(), block.contradicted
+                engine.by_score(query, block.scores, block.rising, encoded=True, contradicted=told)
     except Malformed:
         raise explanation(run) from None
     return engine

@@ -15,6 +15,9 @@ from eval_core.scoring.metrics import Measure
 if TYPE_CHECKING:
     from eval_core.scoring.statistics import Interval
 
+#: What `ties` is where lists were ranked.
+GIVEN = "given"
+
 #: Up to so many queries an interval is drawn by the bootstrap.
 DRAWN = 2000
 
@@ -40,7 +43,9 @@ class Scores:
     `found` holds the queries that are in the mean, in the order of the judgements (`qrels`); those of `missing` are
     among them, with 0. `unjudged` counts queries of the run without judgements, `unscorable` lists queries without a
     relevant document, `left_out` queries that our own run did not answer, `duplicates` counts documents dropped as
-    repeats. `ties` is `trec`, `id`, or `given` for ranked lists.
+    repeats. `contradicted` lists queries of the mean whose rank column (or list) orders documents otherwise than their
+    scores do, `tied` those with a judged document in a tie, which document ids decide. `ties` is `trec`, `id`, or
+    `given` for ranked lists.
     """
 
     measures: tuple[Measure, ...]
@@ -52,6 +57,8 @@ class Scores:
     unscorable: list[str]
     left_out: list[str]
     duplicates: int
+    contradicted: list[str]
+    tied: list[str]
 
     @property
     def n(self) -> int:
@@ -76,6 +83,28 @@ class Scores:
     def mean(self, measure: Measure) -> float:
         """A measure's mean over the queries."""
         return metrics.mean(self.values(measure))
+
+    def mean_with_unscorable(self, measure: Measure) -> float:
+        """A measure's mean with 0 for each unscorable query besides, as `trec_eval -c` has it."""
+        return math.fsum(self.values(measure)) / (self.n + len(self.unscorable))
+
+    def advice(self) -> str:
+        """What to do where scores contradict the ranks beside them, or all are in ties; empty where they do not."""
+        answered = self.n - len(self.missing)
+        against = f"{len(self.contradicted):,} of {answered:,} queries"
+        if self.contradicted and self.ties == GIVEN:
+            return (
+                f"scores beside the lists rise down the ranking in {against}, and the order of the lists decides: sort "
+                "them if it is not the ranking"
+            )
+        lists = 'if the ranks are right, write lists in their order, {"id": QUERY, "ids": [DOCUMENT, ...]}'
+        if self.contradicted:
+            return (
+                f"scores rise down the rank column in {against}, and scores decide: negate distances; {lists}"
+            )
+        if answered and len(self.tied) == answered:
+            return f"are all scores equal? Every answered query has a judged document in a tie; {lists}"
+        return ""
 
     def intervals(self) -> dict[str, Interval]:
         """The 95% interval of each measure's mean, by name.

@@ -17,13 +17,15 @@ OUTCOMES = (SCORED, "errored", "unscored", "unscorable")
 
 
 class Answer(NamedTuple):
-    """One query of a run: its documents by rank and as a set, how many repeats were dropped, and the row's outcome."""
+    """One query of a run: its documents by rank and as a set, how many repeats were dropped, the row's outcome, and
+    whether scores beside the documents contradict their order."""
 
     query: str
     ids: Sequence[str]
     unique: set[str]
     duplicates: int = 0
     outcome: str = SCORED
+    contradicted: bool = False
 
 
 def is_own(first: bytes) -> bool:
@@ -143,7 +145,17 @@ def _answer(record: Any, own: bool, escaped: bool) -> Answer | str:
     if escaped and _lone("".join([query, *ids])):
         return "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
     answer = answer_of(query, ids, outcome)
-    return "ids holds an empty document id" if "" in answer.unique else answer
+    if "" in answer.unique:
+        return "ids holds an empty document id"
+    return answer._replace(contradicted=True) if _rises(record.get("scores")) else answer
+
+
+def _rises(scores: Any) -> bool:
+    """Whether scores in rank order rise anywhere; what is no list of numbers is not looked at."""
+    try:
+        return isinstance(scores, list) and scores != sorted(scores, reverse=True)
+    except TypeError:
+        return False
 
 
 def _lone(text: str) -> bool:

@@ -1,8 +1,8 @@
 """TREC run files, a query at a time: read in blocks, verified by counting, and every fault with its line.
 
-A line has six columns with white space between: query, a column that is ignored (Q0), document, rank (ignored, as
-trec_eval does: the scores order the documents), score, tag (ignored). White space is ASCII's, an id is what stands
-between: any UTF-8 text. Files are as in `readers`.
+A line has six columns with white space between: query, a column that is ignored (Q0), document, rank, score, tag
+(ignored). The scores order the documents, as in trec_eval; whether the ranks contradict them is told. White space is
+ASCII's, an id is what stands between: any UTF-8 text. Files are as in `readers`.
 
 Speed comes from not looking at single lines where all is as usual: the lines of a query are one block, found by
 bisection, and cut into documents, ranks and scores by one split. That the block is what it was taken for is verified by
@@ -13,7 +13,8 @@ a query lie apart: then `gathered` collects the file first.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import neg
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,12 +31,14 @@ class Malformed(Exception):
 
 
 class Block(NamedTuple):
-    """One query of a run: the best score of each document, these scores rising, and how many repeats were dropped."""
+    """One query of a run: the best score of each document, these scores rising, how many repeats were dropped, and
+    whether the rank column contradicts the scores."""
 
     query: bytes
     scores: dict[bytes, float]
     rising: list[float]
     duplicates: int
+    contradicted: bool
 
 
 def grouped(source: Source) -> Iterator[Block]:
@@ -180,7 +183,7 @@ def _fast(query: bytes, lines: bytes) -> Block | None:
         or body.count(b"\n") != n - 1
         # … and ends a score: each line has its three tokens, no more, no fewer.
         or joined.count(b"\n") != n - 1
-        or not all(ranks)
+        or not ((counted := _counts_up(ranks)) or all(ranks))
         or b"\r" in body
         or (b"\t" if after == b" " else b" ") in body
         or b"\v" in body
@@ -201,8 +204,35 @@ def _fast(query: bytes, lines: bytes) -> Block | None:
         return None
     # From falling, as files are, to rising: sorted as soon as looked at.
     values.reverse()
+    given = values.copy()
     values.sort()
-    return Block(query, scores, values, 0)
+    usual = counted and given == values
+    return Block(query, scores, values, 0, not usual and _contradicts(ranks, scores.values()))
+
+
+#: The rank columns of most files, as far as one was needed: from 0 and from 1.
+_COUNTED = {b"0": [b"0"], b"1": [b"1"]}
+
+
+def _counts_up(ranks: Sequence[bytes]) -> bool:
+    """Whether the ranks are 0, 1, 2, … or 1, 2, 3, …; told without reading a number."""
+    known = _COUNTED.get(ranks[0])
+    if known is None:
+        return False
+    known += [b"%d" % (int(known[0]) + place) for place in range(len(known), len(ranks))]
+    return ranks == known[: len(ranks)]
+
+
+def _contradicts(ranks: Sequence[bytes], scores: Iterable[float]) -> bool:
+    """Whether a document of a better rank has a lower score than one of a worse; never where a rank is no number."""
+    if len(set(ranks)) < 2:
+        return False
+    try:
+        placed = sorted(zip(map(int, ranks), map(neg, scores), strict=True))
+    except ValueError:
+        return False
+    falling = [score for _, score in placed]
+    return falling != sorted(falling)
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -223,7 +253,8 @@ def _slow(query: bytes, lines: bytes) -> Block:
         Malformed: a line is no line of a run.
     """
     scores: dict[bytes, float] = {}
-    read = 0
+    ranks: list[bytes] = []
+    given: list[float] = []
     for line in lines.split(b"\n"):
         words = line.split()
         if not words:
@@ -232,12 +263,14 @@ def _slow(query: bytes, lines: bytes) -> Block:
             raise Ungrouped
         if len(words) != 6 or (score := _number(words[4])) is None:
             raise Malformed
-        read += 1
+        ranks.append(words[3])
+        given.append(score)
         if score > scores.get(words[2], -math.inf) or words[2] not in scores:
             scores[words[2]] = score
     if not _is_utf8(lines):
         raise Malformed
-    return Block(query, scores, sorted(scores.values()), read - len(scores))
+    repeats = len(given) - len(scores)
+    return Block(query, scores, sorted(scores.values()), repeats, _contradicts(ranks, given))
 
 
 def _number(word: bytes) -> float | None:
