@@ -139,6 +139,7 @@ def test_round2_n6_both_means_stand_where_they_differ(tmp_path: Path) -> None:
         ((1, 2, 3), (1, 2, 3), True, False),  # distances
         ((0, 1, 2), (3, 1, 2), True, False),
         ((3, 1, 2), (3, 1, 2), True, False),
+        ((3, 1, 2), (3, 2, 1), True, False),
         ((10, 9, 100), (2, 1, 3), True, False),  # numbers, not texts
         ((1, 2, 3), (1, 1, 1), False, True),
         ((1, 2, 3), (2, 2, 1), False, True),
@@ -163,10 +164,10 @@ def test_round2_n3_queries_whose_ranks_and_scores_disagree_are_listed(
     found = list(zip("abc", ranks, scores, strict=True))
     worse = [("a", ranks[0], scores[0])] if repeat else []
     run: dict[str, list[tuple[str, object, float]]] = {
-        "q1": [*found, *worse],
         "q2": [("a", 1, 2.0), ("b", 2, 1.0)],
         "stranger": found,
         "none": found,
+        "q1": [*found, *worse],  # last, and so in another process's part
     }
     qrels = "q1 0 a 1\nq2 0 a 1\nsilent 0 a 1\nnone 0 a 0\n"
     got = scored(tmp_path, lines(run), qrels, ["mrr"], processes=processes)
