@@ -103,7 +103,6 @@ def inspect_set(
         raise Faults(dict.fromkeys(own), consequence="nothing was inspected") from error
     made = plans[0]
     dataset = made.dataset
-    asked = [(query.id, query.text, query.metadata) for query in made.queries]
     kinds: Counter[str] = Counter()
     longest = shortest = None
     for document in dataset.corpus:
@@ -123,7 +122,7 @@ def inspect_set(
         Extreme(what=f"{word} query", words=len(words(query.text)), id=query.id, text=query.text)
         for word, query in (("longest", by_length[-1]), ("shortest", by_length[0]))
     ]
-    limits, near = look(dataset.corpus, asked, dataset.judgements)
+    limits, near = look(dataset.corpus, made.queries, dataset.judgements, made.visible)
     return Inspection(
         name=dataset.name,
         version=dataset.definition.version,

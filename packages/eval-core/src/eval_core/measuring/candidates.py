@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from eval_core.files import canonical
 from eval_core.measuring.plan import Plan
-from eval_core.sets.dataset import Query
+from eval_core.sets.dataset import Query, scopes_of
 
 #: Looks at single documents beyond which counting would take longer than measuring, and is left.
 MOST_LOOKS = 20_000_000
@@ -19,19 +19,16 @@ def counter(made: Plan) -> Callable[[Query], int | None]:
     None where a large corpus would have to be gone through again and again. Queries that ask alike share one count.
     """
     dataset = made.dataset
-    scopes: Counter[str] = Counter()
-    for attributes in dataset.attributes.values():
-        scopes.update(set(attributes.get("scopes", ())))
+    scopes = Counter(scope for has in dataset.attributes.values() for scope in scopes_of(has))
     counted: dict[bytes, int] = {}
     looks = 0
 
     def visible(query: Query) -> int | None:
         nonlocal looks
         wanted = made.filter_for(query)
-        scope, time = query.metadata.get("scope"), query.metadata.get("time")
         if dataset.timeline is None and not wanted:
-            return scopes[scope] if scope is not None else dataset.documents
-        key = canonical([scope, wanted, time])
+            return scopes[query.scope] if query.scope is not None else dataset.documents
+        key = canonical([query.scope, wanted, query.metadata.get("time")])
         if key not in counted:
             looks += dataset.documents
             if looks > MOST_LOOKS:

@@ -271,7 +271,7 @@ def _request(made: Plan, query: Query, scoping: str) -> Request:
         k=made.limit + len(query.exclude),
         kind=made.dataset.definition.kind,
         id=query.id,
-        scope=query.metadata.get("scope") if scoping == "filter" else None,
+        scope=query.scope if scoping == "filter" else None,
         filter=made.filter_for(query),
         time=query.metadata.get("time"),
         expand=made.arm.expand,

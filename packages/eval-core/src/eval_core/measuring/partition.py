@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from eval_core.backend import Document
 from eval_core.files import write_lines
 from eval_core.sets.corpus import document_line, parse_document
-from eval_core.sets.dataset import Dataset, Query
+from eval_core.sets.dataset import Dataset, Query, scopes_of
 
 
 class View:
@@ -55,17 +55,19 @@ class View:
 
 
 def _offsets(
-    source: Path, keep: Callable[[Document], bool], group: Callable[[Document], tuple[str, ...]]
-) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
+    source: Path, keep: Callable[[Document], bool], scopes: Collection[str | None]
+) -> dict[str | None, list[int]]:
+    """Where the documents begin that the queries of each scope can find."""
+    groups: dict[str | None, list[int]] = {}
     offset = 0
     with source.open("rb") as stream:
         for line in stream:
             if not line.isspace():
                 document = parse_document(json.loads(line))
                 if isinstance(document, Document) and keep(document):
-                    for name in group(document):
-                        groups.setdefault(name, []).append(offset)
+                    for scope in scopes_of(document.metadata):
+                        if scope in scopes:
+                            groups.setdefault(scope, []).append(offset)
             offset += len(line)
     return groups
 
@@ -79,14 +81,14 @@ class Partitions:
 
     def __init__(self, dataset: Dataset, queries: list[Query], capabilities: frozenset[str]) -> None:
         self._dataset = dataset
-        scoped = any(query.metadata.get("scope") is not None for query in queries)
+        scoped = any(query.scope is not None for query in queries)
         self.scoping = "none" if not scoped else "filter" if "scope" in capabilities else "index-per-scope"
         self._final_only = (
             dataset.timeline is not None and not dataset.timeline.final and "temporal" not in capabilities
         )
         self._groups: dict[str | None, list[Query]] = {}
         for query in queries:
-            scope = query.metadata.get("scope") if self.scoping == "index-per-scope" else None
+            scope = query.scope if self.scoping == "index-per-scope" else None
             self._groups.setdefault(scope, []).append(query)
 
     def __len__(self) -> int:
@@ -100,15 +102,8 @@ class Partitions:
         """Yield (documents, queries), an index each. The documents' file is gone once the next is asked for."""
         source = self._dataset.corpus.path
         kind = self._dataset.corpus.kind
-        by_scope: dict[str, list[int]] = {}
-        if any(scope is not None for scope in self._groups):
-            by_scope = _offsets(
-                source, self._keep, lambda document: tuple(document.metadata.get("scopes", ()))
-            )
+        offsets = _offsets(source, self._keep, self._groups)
         for scope, queries in self._groups.items():
-            offsets = by_scope.get(scope, []) if scope is not None else None
             with ExitStack() as stack:
-                if offsets is None:
-                    offsets = _offsets(source, self._keep, lambda document: ("",)).get("", [])
                 whole = scope is None and not self._final_only
-                yield View(source, kind, offsets, stack, whole=whole), queries
+                yield View(source, kind, offsets.get(scope, []), stack, whole=whole), queries

@@ -60,6 +60,10 @@ class Plan:
         wanted = {key: query.metadata[key] for key in self.arm.filter_from if key in query.metadata}
         return wanted or None
 
+    def visible(self, document: str, query: Query) -> bool:
+        """Whether the query can find the document: whether it is inside its scope, filter and time."""
+        return self.dataset.visible(document, query, self.filter_for(query))
+
     def task(self) -> Key:
         """The task key of this arm."""
         dataset = self.dataset
@@ -319,8 +323,7 @@ def _limits(made: Plan) -> Limits | None:
     """The limits of what is asked, unless the corpus is too large to be scanned for them."""
     if made.dataset.corpus.path.stat().st_size > SCANNED_BYTES:
         return None
-    asked = [(query.id, query.text, query.metadata) for query in made.queries]
-    return scan(made.dataset.corpus, asked, made.dataset.judgements)
+    return scan(made.dataset.corpus, made.queries, made.dataset.judgements, made.visible)
 
 
 def _corpus(

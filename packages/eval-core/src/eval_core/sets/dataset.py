@@ -44,9 +44,21 @@ class Query:
         return {key: self.metadata[key] for key in (*MEANINGFUL, *keys) if key in self.metadata}
 
     @property
+    def scope(self) -> str | None:
+        """The only scope that is searched; None: the whole corpus."""
+        scope: str | None = self.metadata.get("scope")
+        return scope
+
+    @property
     def exclude(self) -> tuple[str, ...]:
         """Ids that are dropped from the answer before it is cut, such as the query's own document."""
         return tuple(self.metadata.get("exclude", ()))
+
+
+def scopes_of(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The scopes of the queries that can find a document with this metadata: its own, and None, since a query without
+    a scope searches the whole corpus."""
+    return (None, *dict.fromkeys(metadata.get("scopes", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +86,8 @@ class Dataset:
 
     def visible(self, document: str, query: Query, filter_: Mapping[str, str] | None) -> bool:
         """Whether the document is inside the query's scope, filter and time."""
-        scope = query.metadata.get("scope")
         attributes = self.attributes.get(document, {})
-        if scope is not None and scope not in attributes.get("scopes", ()):
+        if query.scope not in scopes_of(attributes):
             return False
         if filter_ and not Document(document, "", "", attributes).matches(filter_):
             return False
@@ -360,7 +371,7 @@ def _check_judgements(
         elif query is not None and dataset.judgements[query_id][document] > 0:
             if document in query.exclude:
                 fault(line, f"judges {document!r} relevant to {query_id!r}, which excludes it")
-            elif query.metadata.get("scope") in known and not dataset.visible(document, query, None):
+            elif query.scope in known and not dataset.visible(document, query, None):
                 fault(
                     line, f"judges {document!r} relevant to {query_id!r}, which is outside its scope or time"
                 )
@@ -380,9 +391,6 @@ def _check_judgements(
                 # A moving source that loses such a document loses what the set was made on, like a judged one.
                 told = f"query {query.id!r} excludes {document!r}, which is not in the corpus"
                 collector.add(dataset.folder / "queries.jsonl", line, told, ABSENT)
-        scope = query.metadata.get("scope")
-        if scope is not None and scope not in scopes:
-            fault(
-                line,
-                f"query {query.id!r} asks in scope {scope!r}, which no document has{did_you_mean(scope, scopes)}",
-            )
+        if query.scope is not None and query.scope not in scopes:
+            near = did_you_mean(query.scope, scopes)
+            fault(line, f"query {query.id!r} asks in scope {query.scope!r}, which no document has{near}")

@@ -17,6 +17,13 @@ class Overlap(Closed):
     none: float = Field(
         ge=0, le=1, description="Share of queries that share no word with any relevant document."
     )
+    others: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Mean over queries of the mean share of their words that stands in another document of their "
+        "scope; null: there is no other.",
+    )
 
 
 class NearDuplicate(Closed):

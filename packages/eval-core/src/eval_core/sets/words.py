@@ -19,7 +19,9 @@ import regex
 #: Raised by one when any word of any text changes: a part of the system key of what indexes words.
 VERSION = "2"
 
-#: Where there is nothing but ASCII the two agree, and this one takes a fifth of the time.
+#: Where there is nothing but ASCII the three agree. The second takes a fifth of the time of the last, and the first,
+#: where there is no sign that a letter keeps, two thirds of that.
+_PLAIN = re.compile(r"\w+", re.ASCII)
 _ASCII = re.compile(r"\b[^\W\d_](?:\+\+|#(?!\w))|\w+", re.ASCII)
 
 _ONE = r"[\p{Han}\p{Hiragana}]\p{M}*"
@@ -37,7 +39,7 @@ def folded(text: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a text in order, folded; one-character words included."""
     if text.isascii():
-        return _ASCII.findall(text.lower())
+        return (_ASCII if "#" in text or "++" in text else _PLAIN).findall(text.lower())
     return [word for word in _WORDS.findall(folded(text)) if word[0] == "_" or any(map(str.isalnum, word))]
 
 

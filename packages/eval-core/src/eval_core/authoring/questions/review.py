@@ -14,7 +14,7 @@ from eval_core.backend import Document
 from eval_core.errors import did_you_mean
 from eval_core.sets.corpus import read_json_lines
 from eval_core.sets.dataset import Dataset, Query
-from eval_core.sets.scan import LEAK_WORDS
+from eval_core.sets.phrases import LEAK_WORDS
 from eval_core.sets.words import words
 
 #: From this share of common words on, two questions are nearly the same.
@@ -155,7 +155,7 @@ def _nearest(
 def leaks(dataset: Dataset, questions: Sequence[Question]) -> list[tuple[Question, str]]:
     """Questions of four words or more that stand word for word in a document, with the first such document.
 
-    Documents that a question excludes do not count. One pass over the corpus.
+    Documents that a question excludes or cannot find do not count. One pass over the corpus.
     """
     sought = {
         question.line: f" {' '.join(tokens)} "
@@ -167,7 +167,9 @@ def leaks(dataset: Dataset, questions: Sequence[Question]) -> list[tuple[Questio
     for document in dataset.corpus if sought else ():
         held = f" {' '.join(words(document.searchable))} "
         for line, phrase in sought.items():
-            if line not in found and phrase in held and document.id not in by_line[line].exclude:
+            if line in found or phrase not in held or document.id in by_line[line].exclude:
+                continue
+            if dataset.visible(document.id, Query("", "", by_line[line].metadata), None):
                 found[line] = document.id
     return [(by_line[line], found[line]) for line in sorted(found)]
 
