@@ -107,7 +107,7 @@ def test_a_killed_measurement_leaves_nothing_half_written_and_can_be_gone_on_wit
     report = read_report(slow.reports / "slow.json")
     assert (report.n, report.resumed, report.health.ok) == (COUNT, True, True)
     assert report.run_id == json.loads(first_half.splitlines()[0])["run_id"]
-    assert report.statements == ("resumed after an interruption: whole, and no evidence for a floor",)
+    assert report.statements[0] == "resumed after an interruption: whole, and no evidence for a floor"
     assert not (slow.runs / "slow.partial").exists()
     assert report.summary.overall.metrics["hit@1"] == 1
     whole = slow.core("measure")

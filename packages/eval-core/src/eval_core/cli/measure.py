@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -193,7 +194,7 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
         for report in reports:
             _details(report)
         click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
-        for line in _limits(reports):
+        for line in (*_limits(reports), *_statements(reports)):
             click.echo(line)
     if not notes:
         click.echo(_next(workspace, reports))
@@ -213,7 +214,7 @@ def _limits(reports: list[Report]) -> Iterator[str]:
         step = f"{limits.one_query_points:.1f} points"
         fewest = resolution(report.n).queries
         yield f" {name}: one query is {step}; a difference of fewer than {fewest} can be chance."
-        yield f" {name}: queries share {limits.overlap.mean:.0%} of their words with their targets."
+        yield f" {name}: {limits.overlap.sentence()}."
         if limits.leaks:
             leaks = count(limits.leaks, "query", "queries")
             yield f" {name}: {leaks} word for word in a document (limits in the report)."
@@ -221,6 +222,33 @@ def _limits(reports: list[Report]) -> Iterator[str]:
             judged = count(limits.near_duplicates, "judged document")
             yield f" {name}: {judged} with an unjudged near-duplicate (limits in the report)."
 
+
+def _statements(reports: list[Report]) -> Iterator[str]:
+    """What the reports say of themselves: of the set what all of its arms say, of an arm what it says alone."""
+    import textwrap
+
+    from eval_core.console import safe
+
+    by_set: dict[str, dict[str, list[str]]] = {}
+    for report in reports:
+        for text in report.statements:
+            by_set.setdefault(report.dataset.name, {}).setdefault(text, []).append(report.arm)
+    arms = Counter(report.dataset.name for report in reports)
+    for name, texts in by_set.items():
+        for text, sayers in texts.items():
+            whose = name if len(sayers) == arms[name] else ", ".join(sayers)
+            yield textwrap.fill(
+                f"{whose}: {safe(text)}" + "." * (not text.endswith(".")),
+                WIDTH,
+                initial_indent=" ",
+                subsequent_indent="   ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+#: Columns of what is printed below the table.
+WIDTH = 98
 
 _DEEP = ("recall", "ndcg")
 

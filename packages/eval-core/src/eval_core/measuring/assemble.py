@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from eval_core.measuring.candidates import counter
 from eval_core.measuring.plan import Plan
 from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
+from eval_core.measuring.statements import saturated
 from eval_core.reports.keys import Key
 from eval_core.reports.models import (
     Environment,
@@ -88,7 +89,7 @@ def assemble(
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
         saturation=_saturation(made.headline, rows),
-        statements=tuple(statements),
+        statements=(*statements, *saturated(made.headline, rows)),
         rows=rows,
     )
 

@@ -25,6 +25,11 @@ class Overlap(Closed):
         "scope; null: there is no other.",
     )
 
+    def sentence(self) -> str:
+        """It in words; the share with other documents is what that with the targets is held against."""
+        told = f"queries share {self.mean:.0%} of their words with their targets"
+        return told if self.others is None else f"{told}, {self.others:.0%} with other documents"
+
 
 class NearDuplicate(Closed):
     """A judged document and an unjudged one that is nearly the same text."""

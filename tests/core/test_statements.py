@@ -1,0 +1,85 @@
+"""What a report says of itself in words, and where a person reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from core_support import Space, Told
+
+from eval_core.measuring.statements import saturated
+from eval_core.reports.models import ReportRow
+from eval_core.reports.report import read_report
+
+
+def row(number: int, **metrics: float) -> ReportRow:
+    values = {name.replace("_at_", "@"): value for name, value in metrics.items()}
+    return ReportRow(id=f"q{number}", text="t", meta={}, outcome="scored", metrics=values)
+
+
+def rows(n: int, full: int, first: int, **more: float) -> list[ReportRow]:
+    """Of n queries, `full` with a recall of 1, and `first` of them at rank 1."""
+    return [
+        row(i, recall_at_10=float(i < full), hit_at_1=float(i < first), mrr=1.0 if i < first else 0.5, **more)
+        for i in range(n)
+    ]
+
+
+CANNOT = "a better retriever cannot show it here"
+
+
+@pytest.mark.parametrize(
+    ("scored", "told"),
+    [
+        (
+            rows(55, 55, 30),
+            f"recall@10 is 1.000 for 55 of 55 queries: {CANNOT}; look at hit@1 or a smaller limit",
+        ),
+        # By McNemar's mid-p, four queries that all rise can be chance (0.063), and five cannot (0.031).
+        (
+            rows(55, 51, 30),
+            f"recall@10 is 1.000 for 51 of 55 queries: {CANNOT}; look at hit@1 or a smaller limit",
+        ),
+        (rows(55, 50, 30), None),
+        (rows(6, 6, 6), f"recall@10 is 1.000 for 6 of 6 queries: {CANNOT}; ask harder queries"),
+        (rows(4, 2, 1), None),
+        ([], None),
+        (
+            [row(i, recall_at_10=1.0, mrr=0.5) for i in range(5)],
+            f"recall@10 is 1.000 for 5 of 5 queries: {CANNOT}; look at mrr or a smaller limit",
+        ),
+    ],
+    ids=["all", "all but four", "all but five", "first as well", "half of few", "nothing scored", "no hit@1"],
+)
+def test_round2_n5_a_measure_that_cannot_rise_is_said(scored: list[ReportRow], told: str | None) -> None:
+    """N5: where fewer queries can still rise than a difference needs, the report says so, and where there is room."""
+    assert saturated("recall@10", scored) == ([] if told is None else [told])
+
+
+def test_round2_n5_measure_and_the_report_say_that_a_set_is_saturated(shelves: Space) -> None:
+    """N5: recall 1.000 on each of six queries, the first of them at rank 2."""
+    answers = {f"thing {number}": [f"d{number}"] for number in range(1, 7)}
+    shelves.register("told", Told({**answers, "thing 1": ["d2", "d1"]}))
+    shelves.arm()
+    done = shelves.core("measure")
+    said = f"recall@10 is 1.000 for 6 of 6 queries: {CANNOT}; look at hit@1 or a smaller limit"
+    assert said in read_report(shelves.reports / "arm.json").statements
+    assert f" things: {said}." in " ".join(done.out.split()).replace(" things:", "\n things:")
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+def test_round2_n5_inspect_says_it_of_each_ranker(shelves: Space, tmp_path: Path) -> None:
+    """N5: with its headroom."""
+    text = shelves.core("inspect", "set", "--headroom").out
+    assert f" bm25: recall@10 is 1.000 for 6 of 6 queries: {CANNOT}; ask harder queries" in text
+    found = json.loads(shelves.core("inspect", "set", "--headroom", "--format", "json").out)
+    assert CANNOT in found["headroom"][-1]["statements"][-1]
+
+
+def test_round2_n5_shared_words_are_held_against_other_documents(shelves: Space) -> None:
+    """N5: "thing 1" has both of its words in its target, and one of them in each of the seven others."""
+    shelves.arm(backend="bm25")
+    said = "queries share 100% of their words with their targets, 50% with other documents"
+    assert f" things: {said}.\n" in shelves.core("measure").out
+    assert f" {said}\n" in shelves.core("inspect", "set").out
