@@ -175,6 +175,14 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Unknown document",
             "A judgement or an exclusion names a document that is not in the corpus.",
         ),
+        "queries-in-corpus": Entry(
+            2,
+            "Copy of the queries",
+            "A document holds, word for word, at least five of the queries of four words or more and more than half of "
+            "them, and is relevant to none of those: a golden file that lies among what is searched. It would be found "
+            "for nearly every query. A page that answers the queries that it holds is judged so, and is no copy.",
+            "Leave it out of the corpus, by exclude of its source, or let the queries exclude it.",
+        ),
         "judged-document-absent": Entry(
             3,
             "Judged document gone",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from eval_core.files import canonical
 from eval_core.measuring.plan import Plan
-from eval_core.sets.dataset import Query, scopes_of
+from eval_core.sets.corpus import scopes_of
+from eval_core.sets.dataset import Query
 
 #: Looks at single documents beyond which counting would take longer than measuring, and is left.
 MOST_LOOKS = 20_000_000

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from eval_core.backend import Document
 from eval_core.files import write_lines
-from eval_core.sets.corpus import document_line, parse_document
-from eval_core.sets.dataset import Dataset, Query, scopes_of
+from eval_core.sets.corpus import document_line, parse_document, scopes_of
+from eval_core.sets.dataset import Dataset, Query
 
 
 class View:

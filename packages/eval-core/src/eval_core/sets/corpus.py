@@ -194,6 +194,12 @@ def parse_document(value: Mapping[str, Any]) -> Document | str:
     return Document(value["_id"], title or "", text, metadata)
 
 
+def scopes_of(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The scopes of the queries that can find a document with this metadata: its own, and None, since a query without
+    a scope searches the whole corpus."""
+    return (None, *dict.fromkeys(metadata.get("scopes", ())))
+
+
 class CorpusFile:
     """A `corpus.jsonl`, as a Corpus: each iteration reads the file again."""
 

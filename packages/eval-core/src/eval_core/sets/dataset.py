@@ -11,6 +11,7 @@ from typing import Any
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import BOM, BOM_FAULT, digest_file, unreadable
+from eval_core.sets.copies import copies
 from eval_core.sets.corpus import (
     CorpusFile,
     corpus_digest,
@@ -18,6 +19,7 @@ from eval_core.sets.corpus import (
     id_fault,
     lacking,
     read_json_lines,
+    scopes_of,
 )
 from eval_core.sets.definition import Definition, read_definition
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
@@ -53,12 +55,6 @@ class Query:
     def exclude(self) -> tuple[str, ...]:
         """Ids that are dropped from the answer before it is cut, such as the query's own document."""
         return tuple(self.metadata.get("exclude", ()))
-
-
-def scopes_of(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """The scopes of the queries that can find a document with this metadata: its own, and None, since a query without
-    a scope searches the whole corpus."""
-    return (None, *dict.fromkeys(metadata.get("scopes", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +164,8 @@ def load(
         ),
     )
     _check_judgements(dataset, qrels_path, places, query_lines, plain, collector)
+    for copy in copies(dataset, dataset.corpus.numbered(lambda line, message: None), documents.longest):
+        collector.add(corpus_path, copy.line, copy.sentence(), "queries-in-corpus")
     if not queries and not collector.faults:
         collector.at(folder / "queries.jsonl")(1, f"holds no query of split {split!r}")
     if collector.faults:
@@ -205,6 +203,7 @@ class _Documents:
     lines: dict[str, int] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
     attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    longest: int = 0
 
 
 def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _Documents:
@@ -217,6 +216,7 @@ def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _D
             fault(line, f"_id {document.id!r} again (first at line {first})")
             continue
         found.digests[document.id] = document_digest(document)
+        found.longest = max(found.longest, len(document.searchable))
         kept = {key: document.metadata[key] for key in wanted if key in document.metadata}
         if kept:
             found.attributes[document.id] = kept

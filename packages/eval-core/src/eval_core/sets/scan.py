@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from eval_core.backend import Document
 from eval_core.scoring.statistics import resolution
-from eval_core.sets.dataset import Query, scopes_of
+from eval_core.sets.corpus import scopes_of
+from eval_core.sets.dataset import Query
 from eval_core.sets.limits import Limits, NearDuplicate, Overlap
 from eval_core.sets.phrases import Phrases
 from eval_core.sets.words import words
