@@ -144,12 +144,26 @@ BROKEN: Mapping[str, tuple[Callable[[Path], None], str]] = {
         QUERIES_3 + "metadata 'm' is not a table",
     ),
     "query not judged": (
-        added("queries.jsonl", '{"_id": "q3", "text": ""}\n'),
+        added("queries.jsonl", '{"_id": "q3", "text": "t"}\n'),
         QUERIES_3 + "query 'q3' has no positive judgement; judge it, or mark it unanswerable",
     ),
     "query judged 0 alone": (
-        both(added("queries.jsonl", '{"_id": "q3", "text": ""}\n'), added("qrels/test.tsv", "q3\td1\t0\n")),
+        both(added("queries.jsonl", '{"_id": "q3", "text": "t"}\n'), added("qrels/test.tsv", "q3\td1\t0\n")),
         QUERIES_3 + "query 'q3' has no positive judgement",
+    ),
+    "query empty": (
+        both(added("queries.jsonl", '{"_id": "q3", "text": ""}\n'), added("qrels/test.tsv", "q3\td1\t1\n")),
+        QUERIES_3 + "query 'q3' has an empty text; write it, or mark the query unanswerable",
+    ),
+    "query of white space": (
+        both(
+            added("queries.jsonl", '{"_id": "q3", "text": " \\n"}\n'), added("qrels/test.tsv", "q3\td1\t1\n")
+        ),
+        QUERIES_3 + "query 'q3' has an empty text",
+    ),
+    "query empty and not judged": (
+        added("queries.jsonl", '{"_id": "q3", "text": ""}\n'),
+        QUERIES_3 + "query 'q3' has an empty text",
     ),
     "unanswerable and judged": (
         query(unanswerable=True),
@@ -244,6 +258,118 @@ def test_one_thing_wrong_is_one_fault_at_its_line(tmp_path: Path, case: str) -> 
     assert found.startswith(expected)
 
 
+@pytest.mark.parametrize("text", ["", " \n\t\u3000"])
+@pytest.mark.parametrize("definition", [DEFINITION, None])
+def test_round2_n8_an_empty_query_is_a_fault_unless_it_is_marked(
+    text: str, definition: str | None, tmp_path: Path
+) -> None:
+    """N8: also in a plain BEIR folder, and where nothing is judged; one marked unanswerable is never put."""
+    for name, metadata in (("bare", {}), ("marked", {"unanswerable": True})):
+        queries = {**QUERIES, "q3": {"text": text, "metadata": metadata}}
+        write_set(tmp_path / name, DOCUMENTS, queries, JUDGEMENTS, definition)
+    told = "query 'q3' has an empty text; write it, or mark the query unanswerable"
+    assert faults(tmp_path / "bare") == [QUERIES_3 + told]
+    assert load(tmp_path / "marked").unscorable == {"q3"}
+
+
+def first_line(name: str, text: str | bytes) -> Callable[[Path], None]:
+    """Put another line in place of the first."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        raw = text if isinstance(text, bytes) else text.encode()
+        path.write_bytes(raw + b"\n" + path.read_bytes().split(b"\n", 1)[1])
+
+    return change
+
+
+#: A faulty line, on which judgements, exclusions, scopes and the timeline of the set below rely.
+CASCADES: Mapping[str, tuple[Callable[[Path], None], str]] = {
+    "document without text": (
+        first_line("corpus.jsonl", '{"_id": "d1", "metadata": {"scopes": ["s"]}}'),
+        "corpus.jsonl:1: has no 'text'",
+    ),
+    "document of another name": (
+        first_line("corpus.jsonl", '{"id": "d1", "text": "t", "scopes": ["s"]}'),
+        "corpus.jsonl:1: has no '_id'; rename 'id'",
+    ),
+    "document with a wrong scope": (
+        first_line("corpus.jsonl", '{"_id": "d1", "text": "t", "metadata": {"scopes": "s"}}'),
+        "corpus.jsonl:1: metadata.scopes 's'",
+    ),
+    "document cut short": (
+        first_line("corpus.jsonl", '{"_id": "d1", "metadata": {"scopes": ["s"]}, "te'),
+        "corpus.jsonl:1: not JSON",
+    ),
+    "document not UTF-8": (
+        first_line("corpus.jsonl", b'{"_id": "d1", "text": "\xe9", "metadata": {"scopes": ["s"]}}'),
+        "corpus.jsonl:1: not UTF-8",
+    ),
+    "query without text": (first_line("queries.jsonl", '{"_id": "q1"}'), "queries.jsonl:1: has no 'text'"),
+    "query cut short": (first_line("queries.jsonl", '{"_id": "q1", "text": "t'), "queries.jsonl:1: not JSON"),
+    "query with a wrong scope": (
+        first_line("queries.jsonl", '{"_id": "q1", "text": "t", "metadata": {"scope": 1}}'),
+        "queries.jsonl:1: metadata.scope 1",
+    ),
+    "query with a wrong time": (
+        first_line("queries.jsonl", '{"_id": "q1", "text": "t", "metadata": {"time": "then"}}'),
+        "queries.jsonl:1: metadata.time 'then'",
+    ),
+    "query with a wrong mark": (
+        first_line("queries.jsonl", '{"_id": "q1", "text": "t", "metadata": {"unanswerable": "no"}}'),
+        "queries.jsonl:1: metadata.unanswerable 'no'",
+    ),
+    "query marked in a wrong way": (
+        replaced("queries.jsonl", '"unanswerable": true', '"unanswerable": "yes"'),
+        "queries.jsonl:3: metadata.unanswerable 'yes'",
+    ),
+    "grade of a word": (replaced("qrels/test.tsv", "q2\td2\t1", "q2\td2\tyes"), "qrels/test.tsv:3: grade"),
+    "two fields": (replaced("qrels/test.tsv", "q2\td2\t1", "q2\td2"), "qrels/test.tsv:3: expected 3 fields"),
+    "spaces": (replaced("qrels/test.tsv", "q2\td2\t1", "q2 d2 1"), "qrels/test.tsv:3: expected 3 fields"),
+    "judgement not UTF-8": (
+        replaced("qrels/test.tsv", "q2\td2\t1", "q2\t\udcff\t1"),
+        "qrels/test.tsv:3: not UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASCADES)
+def test_round2_n8_what_follows_from_a_faulty_line_is_not_told(case: str, tmp_path: Path) -> None:
+    """N8: document d1 is judged, excluded, alone in its scope and superseded; query q2 has one judgement."""
+    folder = write_set(
+        tmp_path / "set",
+        {"d1": {"text": "one", "metadata": {"scopes": ["s"]}}, "d2": "two", "d3": "three"},
+        {
+            "q1": {"text": "first", "metadata": {"scope": "s", "time": {"historical": True}}},
+            "q2": {"text": "second", "metadata": {"exclude": ["d1"]}},
+            "q3": {"text": "third", "metadata": {"unanswerable": True}},
+        },
+        [("q1", "d1", 1), ("q2", "d2", 1)],
+        DEFINITION,
+        timeline_jsonl='{"epoch": 1, "id": "d3", "supersedes": "d1"}\n',
+    )
+    assert load(folder).documents == 3
+    change, expected = CASCADES[case]
+    change(folder)
+    (found,) = faults(folder)
+    assert found.startswith(expected)
+
+
+def test_round2_n8_what_no_faulty_line_names_is_told(tmp_path: Path) -> None:
+    """N8: beside a faulty line an unknown document, query and scope are still missed."""
+    folder = sound(tmp_path / "set")
+    first_line("corpus.jsonl", '{"_id": "d1"}')(folder)
+    added("queries.jsonl", '{"_id": "q3", "text": "t", "metadata": {"scope": "s"}}\n{"_id": "q4"}\n')(folder)
+    added("qrels/test.tsv", "q1\td9\t1\nq9\td2\t1\nq3\td2\t1\nq4\td2\t1\n")(folder)
+    assert [fault.partition(": ")[2][:40] for fault in faults(folder)] == [
+        "has no 'text'",
+        "has no 'text'",
+        "judges document 'd9', which is not in th",
+        "judges for query 'q9', which is not in q",
+        "query 'q3' asks in scope 's', which no d",
+    ]
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
 def test_a_byte_order_mark_is_named_and_hides_nothing_else(tmp_path: Path, name: str) -> None:
     path = sound(tmp_path / "set") / name
@@ -286,7 +412,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     ]
     for case in cases:
         if case == "time a number":
-            added("queries.jsonl", '{"_id": "q4", "text": "", "metadata": {"time": 1}}\n')(folder)
+            added("queries.jsonl", '{"_id": "q4", "text": "t", "metadata": {"time": 1}}\n')(folder)
         else:
             BROKEN[case][0](folder)
     with pytest.raises(Faults) as caught:
@@ -301,9 +427,8 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         "queries.jsonl:5",  # time a number
         "qrels/test.tsv:5",  # judges unknown document
         "queries.jsonl:3",  # unanswerable and judged
-        "queries.jsonl:5",  # and not judged
     ]
-    assert str(caught.value).endswith("\n9 faults; nothing was measured.")
+    assert str(caught.value).endswith("\n8 faults; nothing was measured.")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,22 @@ def test_round2_n5_measure_and_the_report_say_that_a_set_is_saturated(shelves: S
     assert max(map(len, done.out.splitlines())) <= 100
 
 
+def test_round2_n8_what_has_no_words_is_counted_where_a_set_is_looked_at(shelves: Space) -> None:
+    """N8: two of eight documents without a text, one of white space; a title is one. Two queries without a word."""
+    documents = {f"d{number}": f"thing {number}" for number in range(1, 6)}
+    blank = {"d6": "", "d7": " \n", "d8": {"title": "thing 8", "text": ""}}
+    queries = {"q1": "thing 1", "q2": "?!", "q3": "…", "q4": {"text": "", "metadata": {"unanswerable": True}}}
+    shelves.set(
+        {**documents, **blank}, queries, [(f"q{n}", f"d{n}", 1) for n in (1, 2, 3)], 'name = "things"\n'
+    )
+    shelves.arm(backend="bm25")
+    counts = ("2 of 8 documents without a text", "2 queries without a word: q2, q3")
+    assert f"; {counts[0]}; {counts[1]}\n" in shelves.core("validate", "set").out
+    assert f"\n {counts[0]}\n {counts[1]}\n" in shelves.core("inspect", "set").out
+    assert f" things: {counts[0]}.\n things: {counts[1]}.\n" in shelves.core("measure").out
+    assert read_report(shelves.reports / "arm.json").statements[:2] == counts
+
+
 def test_round2_n5_inspect_says_it_of_each_ranker(shelves: Space, tmp_path: Path) -> None:
     """N5: with its headroom."""
     text = shelves.core("inspect", "set", "--headroom").out

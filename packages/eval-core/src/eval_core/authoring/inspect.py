@@ -69,6 +69,7 @@ class Inspection(Closed):
     kinds: dict[str, int] = Field(default={}, description="Documents by their metadata's kind.")
     extremes: tuple[Extreme, ...]
     samples: tuple[Sample, ...]
+    statements: tuple[str, ...] = Field(default=(), description="What its reports say of the set.")
     limits: Limits
     near_duplicates: tuple[NearDuplicate, ...] = Field(
         default=(),
@@ -138,6 +139,7 @@ def inspect_set(
         kinds={} if set(kinds) == {"none"} else dict(sorted(kinds.items())),
         extremes=tuple(extremes),
         samples=_samples(made, samples),
+        statements=tuple(dataset.blanks()),
         limits=limits,
         near_duplicates=near,
         headroom=_headroom(plans) if headroom else (),

@@ -135,6 +135,7 @@ def _text(found: Inspection) -> str:
     lines += [
         "",
         "What its numbers cannot show",
+        *(f" {text}" for text in found.statements),
         f" one query, wholly lost, is {limits.one_query_points:.1f} points; fewer than five lost can be chance "
         f"({limits.smallest_change_points:.1f} points)",
         f" {limits.overlap.sentence()}",

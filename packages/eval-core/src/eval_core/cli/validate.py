@@ -68,7 +68,8 @@ def _check(path: Path) -> str:
         judged = sum(map(len, dataset.judgements.values()))
         return (
             f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
-            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…{_unjudged(dataset)}"
+            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…"
+            + "".join(f"; {note}" for note in (*_unjudged(dataset), *dataset.blanks()))
         )
     if path.name == "dataset.toml":
         from eval_core.sets.definition import read_definition
@@ -197,14 +198,11 @@ def _configuration(path: Path) -> str:
     return count(len(workspace.arms), "arm")
 
 
-def _unjudged(dataset: Dataset) -> str:
+def _unjudged(dataset: Dataset) -> list[str]:
     from eval_core.console import count
 
-    return (
-        f"; {count(len(dataset.unscorable), 'query', 'queries')} without a positive judgement"
-        if dataset.unscorable
-        else ""
-    )
+    unjudged = len(dataset.unscorable)
+    return [f"{count(unjudged, 'query', 'queries')} without a positive judgement"] if unjudged else []
 
 
 def _rebuilt(folder: Path, definition: Definition | None) -> Path | None:

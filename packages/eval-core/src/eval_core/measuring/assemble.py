@@ -89,7 +89,7 @@ def assemble(
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
         saturation=_saturation(made.headline, rows),
-        statements=(*statements, *saturated(made.headline, rows)),
+        statements=(*statements, *made.dataset.blanks(), *saturated(made.headline, rows)),
         rows=rows,
     )
 

@@ -22,12 +22,17 @@ from eval_core.sets.corpus import (
     scopes_of,
 )
 from eval_core.sets.definition import Definition, read_definition
+from eval_core.sets.faulty import named_in
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
+from eval_core.sets.words import words
 
 #: Query metadata that changes what is asked or how it is counted. All other metadata is a note.
 MEANINGFUL = ("category", "source", "kind", "scope", "exclude", "time", "must_pass", "unanswerable")
 
 CONSEQUENCE = "nothing was measured"
+
+#: Queries that are named where they are counted.
+NAMED = 5
 
 #: What a moving source may bring about: a judgement or an exclusion of a document that is not there.
 ABSENT = "document-unknown"
@@ -62,7 +67,8 @@ class Dataset:
     """A loaded set: sound, and with the digests that the task key needs.
 
     `judgements` maps a query id to {document id: grade}. `attributes` holds, of documents that have them, the
-    metadata keys asked for at loading and `scopes`. `unscorable` are the queries without a positive judgement.
+    metadata keys asked for at loading and `scopes`. `empty` counts the documents without a text. `unscorable` are the
+    queries without a positive judgement.
     """
 
     folder: Path
@@ -79,6 +85,7 @@ class Dataset:
     timeline: Timeline | None
     side_digests: Mapping[str, str]
     unscorable: frozenset[str]
+    empty: int = 0
 
     def visible(self, document: str, query: Query, filter_: Mapping[str, str] | None) -> bool:
         """Whether the document is inside the query's scope, filter and time."""
@@ -88,6 +95,19 @@ class Dataset:
         if filter_ and not Document(document, "", "", attributes).matches(filter_):
             return False
         return self.timeline is None or self.timeline.visible(document, query.metadata.get("time"))
+
+    def blanks(self) -> list[str]:
+        """Statements about what has no words: empty documents, and queries to score that no word is in."""
+        from eval_core.console import count
+
+        told = []
+        if self.empty:
+            told.append(f"{self.empty:,} of {count(self.documents, 'document')} without a text")
+        wordless = [q.id for q in self.queries if q.id not in self.unscorable and not words(q.text)]
+        if wordless:
+            named = ", ".join(wordless[:NAMED]) + ", …" * (len(wordless) > NAMED)
+            told.append(f"{count(len(wordless), 'query', 'queries')} without a word: {named}")
+        return told
 
 
 class _Collector:
@@ -101,6 +121,11 @@ class _Collector:
 
     def add(self, path: Path, line: int, what: str, code: str = "input-invalid") -> None:
         self.faults.append(Fault(what, code=code, file=path, line=line))
+
+    def named(self, path: Path) -> set[str]:
+        """What the faulty lines of a file of JSON lines may have named, and is therefore not missed elsewhere."""
+        about = str(path)
+        return named_in(path, {fault.line for fault in self.faults if fault.file == about and fault.line})
 
 
 def load(
@@ -134,15 +159,19 @@ def load(
             what = f"there is no such file; a dataset needs its {what}"
             raise Misuse("dataset-missing", what, file=path)
     documents = _read_corpus(corpus_path, tuple(keys), collector)
+    doubtful = _Doubtful(documents=collector.named(corpus_path))
     timeline = None
     if (folder / "timeline.jsonl").is_file():
         timeline = read_timeline(
-            folder / "timeline.jsonl", documents.lines, collector.at(folder / "timeline.jsonl")
+            folder / "timeline.jsonl",
+            documents.lines.keys() | doubtful.documents,
+            collector.at(folder / "timeline.jsonl"),
         )
     split = split or _only_split(folder)
     qrels_path = folder / "qrels" / f"{split}.tsv"
-    judgements, places = _read_qrels(qrels_path, collector)
+    judgements, places, doubtful.judged = _read_qrels(qrels_path, collector)
     queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
+    doubtful.queries = collector.named(folder / "queries.jsonl")
     elsewhere = _judged_elsewhere(folder, split)
     queries = [query for query in queries if query.id in judgements or query.id not in elsewhere]
     dataset = Dataset(
@@ -154,6 +183,7 @@ def load(
         judgements=judgements,
         corpus=CorpusFile(corpus_path, definition.kind),
         documents=len(documents.lines),
+        empty=documents.empty,
         corpus_digest=corpus_digest(documents.digests.items()),
         ids=frozenset(documents.lines),
         attributes=documents.attributes,
@@ -163,7 +193,8 @@ def load(
             q.id for q in queries if not any(g > 0 for g in judgements.get(q.id, {}).values())
         ),
     )
-    _check_judgements(dataset, qrels_path, places, query_lines, plain, collector)
+    _check_judgements(dataset, qrels_path, places, doubtful, collector)
+    _check_queries(dataset, query_lines, plain, doubtful, collector)
     for copy in copies(dataset, dataset.corpus.numbered(lambda line, message: None), documents.longest):
         collector.add(corpus_path, copy.line, copy.sentence(), "queries-in-corpus")
     if not queries and not collector.faults:
@@ -204,6 +235,16 @@ class _Documents:
     digests: dict[str, bytes] = field(default_factory=dict)
     attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
     longest: int = 0
+    empty: int = 0
+
+
+@dataclass(slots=True)
+class _Doubtful:
+    """What faulty lines may have named: documents and their scopes, queries, and queries that are judged."""
+
+    documents: set[str]
+    queries: set[str] = field(default_factory=set)
+    judged: set[str] = field(default_factory=set)
 
 
 def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _Documents:
@@ -216,6 +257,7 @@ def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _D
             fault(line, f"_id {document.id!r} again (first at line {first})")
             continue
         found.digests[document.id] = document_digest(document)
+        found.empty += not document.searchable.strip()
         found.longest = max(found.longest, len(document.searchable))
         kept = {key: document.metadata[key] for key in wanted if key in document.metadata}
         if kept:
@@ -286,13 +328,15 @@ HEADER = ("query-id", "corpus-id", "score")
 
 def _read_qrels(
     path: Path, collector: _Collector
-) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int]]:
+) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int], set[str]]:
+    """Judgements by query, the line of each, and the queries that faulty lines may judge."""
     splits = sorted(p.stem for p in path.parent.glob("*.tsv"))
     if not os.path.isfile(path):
         near = f"{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})"
         raise Misuse("split-unknown", f"there is no such split{near}", file=path)
     judgements: dict[str, dict[str, int]] = {}
     places: dict[tuple[str, str], int] = {}
+    doubtful: set[str] = set()
     fault = collector.at(path)
     header_seen = False
     try:
@@ -309,6 +353,7 @@ def _read_qrels(
             fields = line.decode("utf-8").rstrip("\r").split("\t")
         except UnicodeDecodeError as error:
             fault(number, f"not UTF-8: byte {line[error.start]:#04x} at column {error.start + 1}")
+            doubtful.add(line.split()[0].decode("utf-8", "replace"))
             continue
         if not header_seen:
             header_seen = True
@@ -322,10 +367,12 @@ def _read_qrels(
                 number,
                 f"expected 3 fields with tabs between (query-id, corpus-id, score), found {len(fields)}",
             )
+            doubtful.add(line.decode().split()[0])
             continue
         query, document, grade = fields
         if not _is_grade(grade):
             fault(number, f"grade {grade!r} should be a whole number of at least 0")
+            doubtful.add(query)
             continue
         first = places.setdefault((query, document), number)
         if first != number:
@@ -334,7 +381,7 @@ def _read_qrels(
         judgements.setdefault(query, {})[document] = int(grade)
     if not header_seen:
         fault(1, f"is empty; expected the header {chr(9).join(HEADER)!r} and judgements")
-    return judgements, places
+    return judgements, places, doubtful
 
 
 def _is_grade(text: str) -> bool:
@@ -354,43 +401,68 @@ def _check_judgements(
     dataset: Dataset,
     path: Path,
     places: Mapping[tuple[str, str], int],
-    query_lines: Mapping[str, int],
-    plain: bool,
+    doubtful: _Doubtful,
     collector: _Collector,
 ) -> None:
     fault = collector.at(path)
     by_id = {query.id: query for query in dataset.queries}
-    scopes = {scope for attributes in dataset.attributes.values() for scope in attributes.get("scopes", ())}
-    known = {None, *scopes}  # a scope that no document has is a fault of its own, told once
+    known = {None, *_scopes(dataset)}  # a scope that no document has is a fault of its own, told once
     for (query_id, document), line in places.items():
         query = by_id.get(query_id)
-        if query is None:
+        if query is None and query_id not in doubtful.queries:
             fault(line, f"judges for query {query_id!r}, which is not in queries.jsonl")
         if document not in dataset.ids:
-            collector.add(path, line, f"judges document {document!r}, which is not in the corpus", ABSENT)
+            if document not in doubtful.documents:
+                collector.add(path, line, f"judges document {document!r}, which is not in the corpus", ABSENT)
         elif query is not None and dataset.judgements[query_id][document] > 0:
             if document in query.exclude:
                 fault(line, f"judges {document!r} relevant to {query_id!r}, which excludes it")
-            elif query.scope in known and not dataset.visible(document, query, None):
+            elif (
+                query.scope in known
+                and query_id not in doubtful.queries
+                and not dataset.visible(document, query, None)
+            ):
                 fault(
                     line, f"judges {document!r} relevant to {query_id!r}, which is outside its scope or time"
                 )
-    fault = collector.at(dataset.folder / "queries.jsonl")
+
+
+def _check_queries(
+    dataset: Dataset,
+    lines: Mapping[str, int],
+    plain: bool,
+    doubtful: _Doubtful,
+    collector: _Collector,
+) -> None:
+    path = dataset.folder / "queries.jsonl"
+    fault = collector.at(path)
+    scopes = _scopes(dataset)
+    known = scopes | doubtful.documents
     for query in dataset.queries:
-        line = query_lines[query.id]
+        line = lines[query.id]
         unanswerable = query.metadata.get("unanswerable", False)
+        unsure = query.id in doubtful.queries or query.id in doubtful.judged
         if query.id not in dataset.unscorable and unanswerable:
             fault(
                 line,
                 f"query {query.id!r} is marked unanswerable and has a positive judgement; drop one of them",
             )
-        if query.id in dataset.unscorable and not unanswerable and not plain:
+        if not query.text.strip() and not unanswerable:
+            if query.id not in doubtful.queries:
+                fault(line, f"query {query.id!r} has an empty text; write it, or mark the query unanswerable")
+        elif query.id in dataset.unscorable and not unanswerable and not plain and not unsure:
             fault(line, f"query {query.id!r} has no positive judgement; judge it, or mark it unanswerable")
         for document in query.exclude:
-            if document not in dataset.ids:
+            if document not in dataset.ids and document not in doubtful.documents:
                 # A moving source that loses such a document loses what the set was made on, like a judged one.
                 told = f"query {query.id!r} excludes {document!r}, which is not in the corpus"
-                collector.add(dataset.folder / "queries.jsonl", line, told, ABSENT)
-        if query.scope is not None and query.scope not in scopes:
+                collector.add(path, line, told, ABSENT)
+        if query.scope is not None and query.scope not in known:
             near = did_you_mean(query.scope, scopes)
             fault(line, f"query {query.id!r} asks in scope {query.scope!r}, which no document has{near}")
+
+
+def _scopes(dataset: Dataset) -> set[str]:
+    """The scopes that documents are in."""
+    found = {scope for has in dataset.attributes.values() for scope in scopes_of(has)}
+    return {scope for scope in found if scope is not None}
