@@ -17,7 +17,7 @@ _HEAD = """\
 # Reasons
 
 Every error and every verdict carries one of these codes. Codes are stable; the words around them may change.
-The exit code says what kind of answer it is: 1 no, 2 wrong usage or input, 3 could not be done.
+The exit code says what kind of answer it is: 1 no, 2 wrong usage or input, 3 could not be done; 0 is only counted.
 """
 
 

@@ -18,7 +18,7 @@ import jsonschema
 import pytest
 from core_support import Space, Told, append
 
-from eval_core.backend import BackendError
+from eval_core.backend import BackendError, Reply
 from eval_core.reports.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +112,63 @@ def test_a_backend_that_is_not_deterministic_is_told_and_is_no_failure(shelves: 
     assert done.code == 0
     assert "ok, 1 unstable" in done.out
     assert " arm  is non-deterministic: repetitions ranked 1 query otherwise" in done.out
+
+
+CHUNKS = {f"thing {n}": [f"d{n}"] * 5 for n in range(1, 7)}
+LONG = {f"thing {n}": [f"d{n}", *(f"d{m}" for m in range(1, 9) if m != n)] for n in range(1, 7)}
+TIED = {f"thing {n}": Reply(["d8", f"d{n}", "d7"], [2, 1, 1]) for n in range(1, 7)}
+
+#: Answers, the keys of the arm, what the health column says, and what is said below the table.
+ALTERED: dict[str, tuple[dict[str, Any], str, str, str | None]] = {
+    "a file's name for each chunk": (
+        CHUNKS,
+        "",
+        "ok, 24 repeated",
+        "repeats itself: 24 ids dropped beside 6 that are scored; does it answer the file's name for each chunk?",
+    ),
+    "more than k": (
+        LONG,
+        "limit = 3\ncutoffs = [1, 3]\n",
+        "ok, 30 cut",
+        "answers more than the k that is asked for: 30 ids cut off beside 18 that are scored",
+    ),
+    # d7 comes after each of d1 to d6 in the order of the ids; d8 is first by its score.
+    "ties in order": (TIED, "", "ok", None),
+    "ties out of order": (
+        {
+            text: Reply(list(reply.ids[:1]) + list(reply.ids[:0:-1]), reply.scores)
+            for text, reply in TIED.items()
+        },
+        "",
+        "ok, 6 reordered",
+        "has equal scores in 6 answers: there the order is that of the ids",
+    ),
+    "one of many": ({**LONG, "thing 1": ["d1", *LONG["thing 1"]]}, "", "ok, 1 repeated", None),
+}
+
+
+@pytest.mark.parametrize("case", ALTERED)
+def test_round2_n9_what_was_done_to_answers_is_seen(shelves: Space, case: str) -> None:
+    """N9: what is dropped, cut or reordered stands in the health column and, where it is much, in words."""
+    answers, keys, health, words = ALTERED[case]
+    shelves.register("told", Told(answers))
+    shelves.arm(keys)
+    done = shelves.core("measure")
+    assert done.code == 0
+    (line,) = (line for line in done.out.splitlines() if line.startswith(" things  arm"))
+    assert re.fullmatch(rf".* [0-9.]+  {health}", line)
+    said = [line for line in done.out.splitlines() if line.startswith(" arm  ")]
+    assert said == ([] if words is None else [f" arm  {words}"])
+
+
+def test_round2_n9_reordered_answers_are_counted_in_the_report(shelves: Space) -> None:
+    """N9: by the code of docs/reasons.md; nothing is counted where nothing was done."""
+    for answers, counts in ((ALTERED["ties out of order"][0], {"ties-reordered": 6}), (TIED, {})):
+        shelves.register("told", Told(answers))
+        shelves.config.unlink(missing_ok=True)
+        shelves.arm()
+        assert shelves.core("measure").code == 0
+        assert read_report(shelves.reports / "arm.json").health.counts == counts
 
 
 def test_an_arm_that_cannot_be_measured_does_not_stop_the_others(shelves: Space) -> None:

@@ -149,6 +149,7 @@ def test_resuming_nothing_measures(things: Space) -> None:
         {"latency": "x"},
         {"latency": None},
         {"duplicates": "x"},
+        {"reordered": None},
         {"scores": "zz"},
         {"scores": [1]},
     ],
@@ -160,6 +161,7 @@ def test_a_line_of_the_partial_run_that_holds_no_answer_is_measured_again(damage
         "ids": ["d1", "d2"],
         "scores": None,
         "duplicates": 0,
+        "reordered": False,
         "excess": 0,
         "latency": 1.5,
     }

@@ -13,9 +13,12 @@ from typing import Final, Literal, NamedTuple
 
 
 class Entry(NamedTuple):
-    """What there is to know about a code. `mend` is what to do where the error itself names nothing better."""
+    """What there is to know about a code. `mend` is what to do where the error itself names nothing better.
 
-    exit: Literal[1, 2, 3]
+    Exit 0 is for what is counted and told, and refuses nothing.
+    """
+
+    exit: Literal[0, 1, 2, 3]
     title: str
     meaning: str
     mend: str = ""
@@ -711,6 +714,15 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "evidence-same-run": Entry(1, "Same run twice", "Two pieces of evidence are one run."),
         "evidence-side-missing": Entry(1, "Side missing", "The evidence holds one of the two arms alone."),
+    },
+    "Counts": {
+        "ties-reordered": Entry(
+            0,
+            "Ties reordered",
+            "Answers in which documents of equal scores were put into the order of their ids, so that the same scores "
+            "give the same ranks everywhere. Where it is most answers, the scores say little about the order.",
+            "Let the backend give scores that differ, or none.",
+        ),
     },
 }
 

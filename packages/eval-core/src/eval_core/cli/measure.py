@@ -277,7 +277,9 @@ def _line(report: Report, common: int | None) -> tuple[str, ...]:
 
 
 def health_words(report: Report) -> str:
-    """`ok`, or what is not, in words."""
+    """`ok`, or what is not, in words; and what was dropped from answers, cut off them, or put into another order."""
+    from eval_core.reports.models import REORDERED
+
     health = report.health
     parts = [f"{value} {name}" for name in ("errored", "unscored") if (value := getattr(health, name))]
     parts = parts or (["ok"] if health.scored else ["nothing scored"])
@@ -286,6 +288,12 @@ def health_words(report: Report) -> str:
         for name in ("unscorable", "unstable", "restarts")
         if (value := getattr(health, name))
     ]
+    altered = (
+        (health.duplicates, "repeated"),
+        (health.excess, "cut"),
+        (health.counts.get(REORDERED, 0), "reordered"),
+    )
+    parts += [f"{value:,} {word}" for value, word in altered if value]
     return ", ".join(parts)
 
 
@@ -301,6 +309,29 @@ def _details(report: Report) -> None:
     if report.health.unstable:
         moved = count(report.health.unstable, "query", "queries")
         click.echo(f" {report.arm}  is non-deterministic: repetitions ranked {moved} otherwise")
+    for line in _altered(report):
+        click.echo(f" {report.arm}  {line}")
+
+
+#: Share of what was answered from which it is said in words that it was dropped, cut or put into another order.
+MUCH = 0.1
+
+
+def _altered(report: Report) -> Iterator[str]:
+    """Say what was done to the answers, where it is much."""
+    from eval_core.console import count
+    from eval_core.reports.models import REORDERED
+
+    health, kept = report.health, sum(len(row.ids) for row in report.rows)
+    left = f"beside {kept:,} that are scored"
+    if health.duplicates > MUCH * kept:
+        repeats = count(health.duplicates, "id")
+        yield f"repeats itself: {repeats} dropped {left}; does it answer the file's name for each chunk?"
+    if health.excess > MUCH * kept:
+        yield f"answers more than the k that is asked for: {count(health.excess, 'id')} cut off {left}"
+    tied = health.counts.get(REORDERED, 0)
+    if tied > MUCH * health.scored:
+        yield f"has equal scores in {count(tied, 'answer')}: there the order is that of the ids"
 
 
 def _next(workspace: Workspace, reports: list[Report]) -> str:

@@ -13,12 +13,16 @@ from eval_core.backend import Reply
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A sound answer: distinct ids in rank order, at most `limit`, and what was dropped to make it so."""
+    """A sound answer: distinct ids in rank order, at most `limit`, and what was dropped to make it so.
+
+    `reordered` says that equal scores put ids into another order than that of the backend.
+    """
 
     ids: tuple[str, ...]
     scores: tuple[float, ...] | None
     duplicates: int
     excess: int
+    reordered: bool = False
 
 
 def vet(
@@ -62,16 +66,18 @@ def vet(
     distinct = list(seen)
     asked = limit + len(exclude)
     excess = max(0, len(distinct) - asked)
+    reordered = False
     if scores is not None:
         # Stable on the score alone would keep the backend's own order of ties; ours is by id.
         by_id = scores
         distinct.sort(key=lambda document: (-by_id[seen[document]], document))
+        reordered = distinct != list(seen)
     distinct = distinct[:asked]
     if exclude:
         distinct = [document for document in distinct if document not in exclude]
     distinct = distinct[:limit]
     kept = None if scores is None else tuple([scores[seen[document]] for document in distinct])
-    return Answer(tuple(distinct), kept, duplicates, excess)
+    return Answer(tuple(distinct), kept, duplicates, excess, reordered)
 
 
 def _finite(score: object) -> float | None:

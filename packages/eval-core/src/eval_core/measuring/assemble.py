@@ -12,6 +12,7 @@ from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
 from eval_core.measuring.statements import saturated
 from eval_core.reports.keys import Key
 from eval_core.reports.models import (
+    REORDERED,
     Environment,
     Health,
     Ingest,
@@ -83,6 +84,7 @@ def assemble(
             excess=sum(row.excess for row in raw),
             restarts=restarts,
             unstable=sum(not row.stable for row in raw),
+            counts={REORDERED: reordered} if (reordered := sum(row.reordered for row in raw)) else {},
         ),
         summary=bounded(rows, measures),
         latency=_latency([value for row in raw if row.outcome == SCORED for value in row.latencies]),

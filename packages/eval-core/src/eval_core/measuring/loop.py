@@ -331,6 +331,7 @@ def _ask(
             record["scores"] = answer.scores
             record["duplicates"] = answer.duplicates
             record["excess"] = answer.excess
+            record["reordered"] = answer.reordered
             record["latency"] = elapsed
     _take(row, number, record, tally)
     partial.add(number, record)
@@ -367,6 +368,7 @@ def _take(row: Row, number: int, record: Mapping[str, Any], tally: _Tally) -> No
         row.outcome, row.ids, row.detail = SCORED, ids, ""
         row.scores = record["scores"]
         row.duplicates, row.excess = record["duplicates"], record["excess"]
+        row.reordered = bool(record["reordered"])
     elif row.ids != ids:
         row.stable = False
     row.latencies.append(record["latency"])

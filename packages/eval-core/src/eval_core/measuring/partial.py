@@ -91,7 +91,7 @@ def is_whole(line: Mapping[str, Any]) -> bool:
         return False
     if not all(map(_is_number, scores or ())) or not _is_number(latency):
         return False
-    return all(isinstance(line.get(key), int) for key in ("duplicates", "excess"))
+    return all(isinstance(line.get(key), int) for key in ("duplicates", "excess", "reordered"))
 
 
 def _is_number(value: object) -> bool:

@@ -26,7 +26,8 @@ class Row:
     """One query's outcome.
 
     `ids` are distinct, in rank order, at most the limit. `latencies` are in milliseconds, one a repetition.
-    `duplicates` and `excess` count what was dropped from the backend's list. `stable` is false where a repetition
+    `duplicates` and `excess` count what was dropped from the backend's list, `reordered` says that equal scores put it
+    into the order of the ids. `stable` is false where a repetition
     ranked otherwise. `detail` says why a row is not scored.
     """
 
@@ -37,6 +38,7 @@ class Row:
     latencies: list[float] = field(default_factory=list)
     duplicates: int = 0
     excess: int = 0
+    reordered: bool = False
     stable: bool = True
     detail: str = ""
 
@@ -46,7 +48,7 @@ class Row:
         if self.scores is not None:
             record["scores"] = list(self.scores)
         record["latencies"] = self.latencies
-        for name in ("duplicates", "excess", "detail"):
+        for name in ("duplicates", "excess", "reordered", "detail"):
             if value := getattr(self, name):
                 record[name] = value
         if not self.stable:

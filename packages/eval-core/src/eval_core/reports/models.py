@@ -42,6 +42,10 @@ class ReportRow(Closed):
         return str(self.meta.get("category", ""))
 
 
+#: Answers whose equal scores were put into the order of the ids, among the counts of `Health`.
+REORDERED: Final = "ties-reordered"
+
+
 class Health(Closed):
     """The harness's own account, apart from quality. Zero counts are kept: they are the finding."""
 
