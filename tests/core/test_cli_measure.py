@@ -65,6 +65,7 @@ def test_the_table_has_a_line_an_arm_and_says_what_comes_next(shelves: Space) ->
     assert lines[6:-1] == [
         "2 arms measured; reports in .eval/reports.",
         " things: one query is 16.7 points; a difference of fewer than 5 can be chance.",
+        " things: limit 10 of a median of 8 candidates: a random ranking finds much of it.",
         " things: recall@10 is 1.000 for 6 of 6 queries: a better retriever cannot show it here; ask harder",
         "   queries.",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from core_support import Space, Told
 
-from eval_core.measuring.statements import saturated
+from eval_core.measuring.statements import by_chance, saturated
 from eval_core.reports.models import ReportRow
 from eval_core.reports.report import read_report
 
@@ -67,6 +67,41 @@ def test_round2_n5_measure_and_the_report_say_that_a_set_is_saturated(shelves: S
     assert said in read_report(shelves.reports / "arm.json").statements
     assert f" things: {said}." in " ".join(done.out.split()).replace(" things:", "\n things:")
     assert max(map(len, done.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("limit", "candidates", "middle"),
+    [
+        (10, [18], "18"),
+        (10, [20], "20"),
+        (10, [21], None),
+        (10, [5, 18, 400], "18"),
+        (10, [5, 6, 30, 400], "18"),
+        (10, [5, 6, 31, 400], "18.5"),
+        (10, [50, 60], None),
+        (10, [None, 12], "12"),
+        (10, [None], None),
+        (10, [], None),
+        (3, [2], "2"),
+    ],
+)
+def test_a_limit_of_half_the_candidates_is_said(
+    limit: int, candidates: list[int | None], middle: str | None
+) -> None:
+    """A6: half of the median or more."""
+    said = f"limit {limit} of a median of {middle} candidates: a random ranking finds much of it"
+    assert by_chance(limit, candidates) == ([] if middle is None else [said])
+
+
+def test_measure_the_report_and_inspect_say_what_chance_finds(shelves: Space) -> None:
+    """A6: eight documents, of which the one arm asks for ten, the other for three."""
+    shelves.arm("limit = 3\ncutoffs = [3]\n", name="few", backend="bm25")
+    shelves.arm(name="many", backend="bm25")
+    said = "limit 10 of a median of 8 candidates: a random ranking finds much of it"
+    assert f"\n many: {said}.\n" in shelves.core("measure").out
+    assert said in read_report(shelves.reports / "many.json").statements
+    assert not [s for s in read_report(shelves.reports / "few.json").statements if "candidates" in s]
+    assert f"\n {said}\n" in shelves.core("inspect", "set").out
 
 
 def test_round2_n8_what_has_no_words_is_counted_where_a_set_is_looked_at(shelves: Space) -> None:

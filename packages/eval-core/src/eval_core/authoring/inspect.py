@@ -12,8 +12,10 @@ from pydantic import Field
 
 from eval_core.config import OUTPUT, Arm, Workspace
 from eval_core.errors import Fault, Faults, Misuse
+from eval_core.measuring.candidates import counter
 from eval_core.measuring.loop import measure
 from eval_core.measuring.plan import Plan, prepare
+from eval_core.measuring.statements import by_chance
 from eval_core.models import Closed
 from eval_core.sets.limits import Limits, NearDuplicate
 from eval_core.sets.scan import look
@@ -124,6 +126,7 @@ def inspect_set(
         Extreme(what=f"{word} query", words=len(words(query.text)), id=query.id, text=query.text)
         for word, query in (("longest", by_length[-1]), ("shortest", by_length[0]))
     ]
+    candidates = counter(made)
     limits, near = look(dataset.corpus, made.queries, dataset.judgements, made.visible)
     return Inspection(
         name=dataset.name,
@@ -139,7 +142,10 @@ def inspect_set(
         kinds={} if set(kinds) == {"none"} else dict(sorted(kinds.items())),
         extremes=tuple(extremes),
         samples=_samples(made, samples),
-        statements=tuple(dataset.blanks()),
+        statements=(
+            *dataset.blanks(),
+            *by_chance(made.limit, (candidates(q) for q in made.queries if q.id not in dataset.unscorable)),
+        ),
         limits=limits,
         near_duplicates=near,
         headroom=_headroom(plans) if headroom else (),

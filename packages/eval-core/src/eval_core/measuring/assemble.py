@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from eval_core.measuring.candidates import counter
 from eval_core.measuring.plan import Plan
 from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row
-from eval_core.measuring.statements import saturated
+from eval_core.measuring.statements import by_chance, saturated
 from eval_core.reports.keys import Key
 from eval_core.reports.models import (
     REORDERED,
@@ -91,7 +91,12 @@ def assemble(
         ingest=ingest,
         limits=made.limits.model_dump(mode="json") if made.limits else None,
         saturation=_saturation(made.headline, rows),
-        statements=(*statements, *made.dataset.blanks(), *saturated(made.headline, rows)),
+        statements=(
+            *statements,
+            *made.dataset.blanks(),
+            *by_chance(made.limit, (row.candidates for row in rows if row.outcome == SCORED)),
+            *saturated(made.headline, rows),
+        ),
         rows=rows,
     )
 

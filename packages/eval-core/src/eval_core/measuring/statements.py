@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from eval_core.reports.models import ReportRow
 from eval_core.scoring.statistics import resolution
+
+
+def by_chance(limit: int, candidates: Iterable[int | None]) -> list[str]:
+    """That a random ranking finds much, where the limit is half or more of what there is to choose from.
+
+    Args:
+        limit: documents that are asked for.
+        candidates: documents that each query may find; None where that was not counted.
+    """
+    counted = [number for number in candidates if number is not None]
+    if not counted or limit < (middle := median(counted)) / 2:
+        return []
+    return [f"limit {limit} of a median of {middle:g} candidates: a random ranking finds much of it"]
 
 
 def saturated(headline: str, rows: Iterable[ReportRow]) -> list[str]:
