@@ -119,6 +119,8 @@ def test_a_table_is_rendered_with_the_line_ends_of_its_page(desk: Desk, newline:
         "  | kind[pair] | 16 | {:.3f} | {:.3f} |".format(
             *(mean(desk, "kind", measure, "pair") for measure in ("recall@10", "mrr"))
         ),
+        "",
+        "  kind: limit 10 of a median of 11 candidates: a random ranking finds much of it.",
         "  <!-- /metrics -->",
         "after",
         "",

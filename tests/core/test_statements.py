@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from core_support import Space, Told
+from core_support import Space, Told, write_policy
 
 from eval_core.measuring.statements import by_chance, saturated
+from eval_core.policy.evidence import line_of
 from eval_core.reports.models import ReportRow
 from eval_core.reports.report import read_report
 
@@ -102,6 +103,55 @@ def test_measure_the_report_and_inspect_say_what_chance_finds(shelves: Space) ->
     assert said in read_report(shelves.reports / "many.json").statements
     assert not [s for s in read_report(shelves.reports / "few.json").statements if "candidates" in s]
     assert f"\n {said}\n" in shelves.core("inspect", "set").out
+
+
+SESSIONS = "session retrieval, not a LongMemEval score"
+TWO = f'name = "things"\nstatements = ["{SESSIONS}", "of <few> words"]\n'
+
+
+def test_what_a_set_states_is_said_wherever_its_numbers_are(shelves: Space) -> None:
+    """A6: dataset.toml's statements: in each report, in measure, inspect, a comparison, and the evidence."""
+    (shelves.root / "set" / "dataset.toml").write_text(TWO, "utf-8")
+    shelves.arm(name="one", backend="bm25")
+    shelves.arm("options.k1 = 2.0\n", name="two", backend="bm25")
+    out = shelves.core("measure").out
+    assert f"\n things: {SESSIONS}.\n things: of <few> words.\n" in out
+    assert f"\n {SESSIONS}\n of <few> words\n" in shelves.core("inspect", "set").out
+    one, two = (read_report(shelves.reports / f"{name}.json") for name in ("one", "two"))
+    assert one.statements[:2] == two.statements[:2] == (SESSIONS, "of <few> words")
+    compared = json.loads(shelves.core("compare", "one", "two", "--format", "json").out)
+    assert compared["statements"][:2] == [SESSIONS, "of <few> words"]
+    assert line_of(one).statements == one.statements
+
+
+def test_a_published_table_carries_what_its_arms_state(shelves: Space) -> None:
+    """A6: below the table, with the arms that state it; nothing of it acts as markup."""
+    (shelves.root / "set" / "dataset.toml").write_text(TWO, "utf-8")
+    shelves.arm(name="one", backend="bm25")
+    shelves.arm("limit = 3\ncutoffs = [3]\n", name="two", backend="bm25")
+    assert shelves.core("measure").code == 0
+    reports = {name: [read_report(shelves.reports / f"{name}.json")] for name in ("one", "two")}
+    write_policy(shelves.root / "policy", reports)
+    page = shelves.root / "README.md"
+    page.write_text("<!-- metrics one two: mrr -->\n<!-- /metrics -->\n", "utf-8")
+    assert shelves.core("publish").code == 0
+    text = page.read_text("utf-8")
+    assert (
+        f"| two | 1.000 |\n\none, two: {SESSIONS}.\n\none, two: of &lt;few&gt; words.\n\none: limit 10 of"
+        in text
+    )
+    assert shelves.core("publish", "--check").code == 0
+    page.write_text(text.replace("session retrieval", "retrieval"), "utf-8")
+    assert shelves.core("publish", "--check").code == 1
+
+
+@pytest.mark.parametrize("value", ['"one"', '[""]', '[" "]', '["two\\nlines"]', "[1]"])
+def test_a_statement_is_a_sentence_on_one_line(shelves: Space, value: str) -> None:
+    """A6: each is printed as a line of its own."""
+    (shelves.root / "set" / "dataset.toml").write_text(f'name = "things"\nstatements = {value}\n', "utf-8")
+    done = shelves.core("validate", "set")
+    assert done.code == 2
+    assert done.out.startswith("set/dataset.toml:2: statements")
 
 
 def test_round2_n8_what_has_no_words_is_counted_where_a_set_is_looked_at(shelves: Space) -> None:

@@ -143,6 +143,7 @@ def inspect_set(
         extremes=tuple(extremes),
         samples=_samples(made, samples),
         statements=(
+            *dataset.definition.statements,
             *dataset.blanks(),
             *by_chance(made.limit, (candidates(q) for q in made.queries if q.id not in dataset.unscorable)),
         ),

@@ -92,6 +92,7 @@ def assemble(
         limits=made.limits.model_dump(mode="json") if made.limits else None,
         saturation=_saturation(made.headline, rows),
         statements=(
+            *made.dataset.definition.statements,
             *statements,
             *made.dataset.blanks(),
             *by_chance(made.limit, (row.candidates for row in rows if row.outcome == SCORED)),

@@ -8,7 +8,9 @@ repository's file are asserted in the same way (S6).
 from __future__ import annotations
 
 import contextlib
+import html
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -318,7 +320,8 @@ def _mark(page: Page, mark: marks.Mark, sources: _Sources, unfit: dict[str, Refu
             if difference is not None:
                 place, written, given = difference
                 line += place
-                body = "".join(page.newline + mark.indent + row for row in [*rows, ""])
+                lines = [mark.indent + row if row else "" for row in rows]
+                body = page.newline.join(["", *lines, mark.indent])
     else:
         if isinstance(target, Number):
             given = _number(target, sources)
@@ -347,7 +350,7 @@ def _number(cell: Number, sources: _Sources) -> str | None:
 
 
 def _rows(target: Table, sources: _Sources) -> list[str] | None:
-    """The lines of a table; None where one of its arms may not be quoted."""
+    """The lines of a table, and what its arms' reports say of themselves; None where one may not be quoted."""
     measures = [cell.measure for cell in target.cells[0]]
     lines = [f"| arm | {' | '.join(measures)} |", f"|---|{'---:|' * len(measures)}"]
     for row in target.cells:
@@ -355,6 +358,20 @@ def _rows(target: Table, sources: _Sources) -> list[str] | None:
         if len(values) != len(row):
             return None
         lines.append(f"| {row[0].subject.replace('|', chr(92) + '|')} | {' | '.join(values)} |")
+    return lines + _statements(dict.fromkeys(row[0].arm for row in target.cells), sources)
+
+
+def _statements(arms: Iterable[str], sources: _Sources) -> list[str]:
+    """A paragraph for each thing that reports of these arms state, with the arms that state it."""
+    said: dict[str, list[str]] = {}
+    for arm in arms:
+        line = sources.arm(arm).line
+        for text in dict.fromkeys(line.statements if line else ()):
+            said.setdefault(text, []).append(arm)
+    lines: list[str] = []
+    for text, sayers in said.items():
+        sentence = html.escape(f"{', '.join(sayers)}: {text.rstrip('.')}.", quote=False)
+        lines += ["", *textwrap.wrap(sentence, 110, break_long_words=False, break_on_hyphens=False)]
     return lines
 
 

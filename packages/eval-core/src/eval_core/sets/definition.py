@@ -150,7 +150,19 @@ class Definition(Closed):
         default=None,
         description="The measure that floors are made for first; recall@10, or recall at the largest cut-off below it.",
     )
+    statements: tuple[str, ...] = Field(
+        default=(),
+        description="What every report, comparison and published table of the set says of it, a sentence each.",
+    )
     corpus: Recipe | None = None
+
+    @field_validator("statements")
+    @classmethod
+    def _sentences(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            if not text.strip() or not text.isprintable():
+                raise ValueError(f"statements: {text!r} should be a sentence on one line")
+        return value
 
     @field_validator("headline")
     @classmethod
