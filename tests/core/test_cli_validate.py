@@ -40,6 +40,56 @@ def test_a_set_whose_corpus_comes_from_elsewhere_is_rebuilt_and_validated(shelve
     assert done.out.startswith("set  sound: 8 documents, 6 queries, 6 judgements")
 
 
+SPLIT = "query-id\tcorpus-id\tscore\n"
+
+#: Two splits beside each other: judgements, and what is said without --split and with `--split dev`.
+SPLITS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
+    "both sound": (
+        {"dev": "q1\td1\t1\nq2\td2\t1\n", "test": "q3\td3\t1\nq4\td4\t1\nq5\td5\t1\nq6\td6\t1\n"},
+        [
+            "set  sound: split dev, 8 documents, 2 queries, 2 judgements, corpus",
+            "set  sound: split test, 8 documents, 4 queries, 4 judgements, corpus",
+        ],
+        ["set  sound: 8 documents, 2 queries, 2 judgements, corpus"],
+    ),
+    "a fault in dev": (
+        {"dev": "q1\td9\t1\nq2\td2\t1\n", "test": "q1\td1\t1\nq3\td3\t1\nq4\td4\t1\nq5\td5\t1\nq6\td6\t1\n"},
+        ["set/qrels/dev.tsv:2: judges document 'd9', which is not in the corpus", "1 fault; "],
+        ["set/qrels/dev.tsv:2: judges document 'd9', which is not in the corpus", "1 fault; "],
+    ),
+    "a fault of both": (
+        {"dev": "q1\td1\t1\n", "test": "q3\td3\t1\nq4\td4\t1\nq5\td5\t1\nq6\td6\t1\n"},
+        ["set/queries.jsonl:2: query 'q2' has no positive judgement; judge it, or mark it", "1 fault; "],
+        ["set/queries.jsonl:2: query 'q2' has no positive judgement; judge it, or mark it", "1 fault; "],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPLITS)
+def test_all_splits_of_a_set_are_validated_or_the_one_that_is_named(shelves: Space, case: str) -> None:
+    """A fault that two splits share is told once."""
+    judgements, every, dev = SPLITS[case]
+    for name, rows in judgements.items():
+        (shelves.root / "set" / "qrels" / f"{name}.tsv").write_text(SPLIT + rows, "utf-8")
+    for words, expected in (((), every), (("--split", "dev"), dev)):
+        done = shelves.core("validate", "set", *words)
+        assert done.code == (0 if case == "both sound" else 2)
+        lines = done.out.splitlines()
+        assert len(lines) == len(expected)
+        assert all(line.startswith(begin) for line, begin in zip(lines, expected, strict=True))
+
+
+def test_a_split_that_is_not_there_or_belongs_to_no_set(shelves: Space) -> None:
+    done = shelves.core("validate", "set", "--split", "tst")
+    assert (done.code, done.out) == (
+        2,
+        "set/qrels/tst.tsv: there is no such split; did you mean 'test'?  (splits: test)\n",
+    )
+    done = shelves.core("validate", "set/dataset.toml", "--split", "test")
+    assert done.code == 2
+    assert "--split goes with the folder of a set" in done.err
+
+
 def test_a_plain_beir_folder_is_validated_as_it_is(
     shared_data: Callable[[str], Path], shelves: Space
 ) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  eval-core validate datasets/memory               a set: definition, corpus, queries, judgements
+  eval-core validate datasets/memory               a set: definition, corpus, queries, judgements of all splits
+  eval-core validate datasets/memory --split test  of one split
   eval-core validate eval.toml                     a configuration
   eval-core validate .eval/reports/*.json          reports, recomputed from their rows, and their provenance
   eval-core validate policy/evidence/*.jsonl       evidence, recomputed line by line
@@ -26,20 +27,24 @@ Exit codes: 0 sound, 1 a report or evidence that does not hold, 2 a set or confi
 
 @click.command(epilog=_EPILOG)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-def validate(paths: tuple[Path, ...]) -> int:
+@click.option("--split", help="Of a set, qrels/SPLIT.tsv alone; all of them where it is not given.")
+def validate(paths: tuple[Path, ...], split: str | None) -> int:
     """Check sets, reports, evidence and eval.toml, and say everything that is wrong, with file and line."""
     from eval_core.console import count, utf8
     from eval_core.errors import EvalError
 
+    if split is not None and not any(path.is_dir() for path in paths):
+        raise click.UsageError("--split goes with the folder of a set")
     worst = 0
     for path in paths:
         try:
-            found = _check(path)
+            found = _check(path, split)
         except EvalError as error:
             click.echo(utf8(str(error) if _names(error, path) else f"{path}: {error}"))
             worst = max(worst, error.exit_code)
         else:
-            click.echo(utf8(f"{path}  sound: {found}"))
+            for line in found:
+                click.echo(utf8(f"{path}  sound: {line}"))
     if worst and len(paths) > 1:
         click.echo(f"{count(len(paths), 'input')} read.", err=True)
     return worst
@@ -53,29 +58,18 @@ def _names(error: EvalError, path: Path) -> bool:
     return any(file is not None and Path(file).is_relative_to(path) for file in about)
 
 
-def _check(path: Path) -> str:
-    from eval_core.console import count
+def _check(path: Path, split: str | None) -> list[str]:
     from eval_core.errors import Misuse
 
     if not path.exists() and path.suffix != ".json":
         raise Misuse("file-missing", "there is no such file or folder", file=path)
     if path.is_dir():
-        from eval_core.sets.dataset import load
-        from eval_core.sets.definition import read_definition
-
-        definition = read_definition(path)
-        dataset = load(path, corpus=_rebuilt(path, definition))
-        judged = sum(map(len, dataset.judgements.values()))
-        return (
-            f"{count(dataset.documents, 'document')}, {count(len(dataset.queries), 'query', 'queries')}, "
-            f"{count(judged, 'judgement')}, corpus sha256 {dataset.corpus_digest[:12]}…"
-            + "".join(f"; {note}" for note in (*_unjudged(dataset), *dataset.blanks()))
-        )
+        return _set(path, split)
     if path.name == "dataset.toml":
         from eval_core.sets.definition import read_definition
 
         definition = read_definition(path.parent)
-        return f"definition of set {definition.name}" if definition else ""
+        return [f"definition of set {definition.name}"] if definition else []
     if path.suffix == ".toml":
         if path.parent.name == "policy":
             raise Misuse(
@@ -84,11 +78,11 @@ def _check(path: Path) -> str:
                 file=path,
                 mend=f"eval-gate check --policy {path.parent}",
             )
-        return _configuration(path)
+        return [_configuration(path)]
     if path.name.endswith(_SIDECAR):
-        return _of_sidecar(path)
+        return [_of_sidecar(path)]
     if path.suffix == ".jsonl" and path.parent.name == EVIDENCE:
-        return _evidence(path)
+        return [_evidence(path)]
     if path.suffix == ".jsonl":
         raise Misuse(
             "part-of-a-set",
@@ -96,7 +90,38 @@ def _check(path: Path) -> str:
             file=path,
             mend=f"eval-core validate {path.parent}",
         )
-    return _report(path)
+    return [_report(path)]
+
+
+def _set(folder: Path, split: str | None) -> list[str]:
+    """Check a set, each of its splits, or the one that is named; a fault that several have is told once."""
+    from eval_core.console import count
+    from eval_core.errors import Fault, Faults
+    from eval_core.sets.dataset import CONSEQUENCE, load, splits_of
+    from eval_core.sets.definition import read_definition
+
+    definition = read_definition(folder)
+    corpus = _rebuilt(folder, definition)
+    faults: list[Fault] = []
+    told: list[str] = []
+    splits: list[str | None] = [split] if split is not None else [*splits_of(folder)]
+    for name in splits or [None]:
+        try:
+            dataset = load(folder, split=name, corpus=corpus)
+        except Faults as error:
+            faults += error.faults
+            continue
+        parts = [
+            *([f"split {name}"] if len(splits) > 1 else []),
+            count(dataset.documents, "document"),
+            count(len(dataset.queries), "query", "queries"),
+            count(sum(map(len, dataset.judgements.values())), "judgement"),
+            f"corpus sha256 {dataset.corpus_digest[:12]}…",
+        ]
+        told.append("; ".join([", ".join(parts), *_unjudged(dataset), *dataset.blanks()]))
+    if faults:
+        raise Faults(dict.fromkeys(faults), consequence=CONSEQUENCE)
+    return told
 
 
 #: How the name of a report's provenance ends, and where evidence lies; said here, so that a set is validated without

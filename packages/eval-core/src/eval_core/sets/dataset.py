@@ -316,8 +316,13 @@ def _read_queries(
     return queries, lines
 
 
+def splits_of(folder: Path) -> list[str]:
+    """The splits that a set has judgements of, sorted."""
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+
+
 def _only_split(folder: Path) -> str:
-    splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+    splits = splits_of(folder)
     if not splits:
         raise Misuse("dataset-missing", "holds no judgements; expected qrels/test.tsv", file=folder / "qrels")
     return splits[0] if len(splits) == 1 else "test"
@@ -330,8 +335,8 @@ def _read_qrels(
     path: Path, collector: _Collector
 ) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], int], set[str]]:
     """Judgements by query, the line of each, and the queries that faulty lines may judge."""
-    splits = sorted(p.stem for p in path.parent.glob("*.tsv"))
     if not os.path.isfile(path):
+        splits = splits_of(path.parent.parent)
         near = f"{did_you_mean(path.stem, splits)}  (splits: {', '.join(splits) or 'none'})"
         raise Misuse("split-unknown", f"there is no such split{near}", file=path)
     judgements: dict[str, dict[str, int]] = {}
