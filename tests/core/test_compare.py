@@ -252,7 +252,8 @@ PARTS: Mapping[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)
+# The recipe differs where the corpus does, too: below.
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "recipe"])
 def test_another_task_is_refused_by_the_name_of_the_part(part: str) -> None:
     """M7: a comparison refuses sets or parameters that differ, and names each with both values."""
     error = refusal(entry(BEFORE, "a.json"), entry(BEFORE, "b.json", task={part: PARTS[part]}))

@@ -109,7 +109,6 @@ def in_dataset_toml(old: str, new: str) -> Callable[[Space], None]:
         (add_a_document, ["corpus-differs"]),
         (swap_a_text, ["corpus-differs"]),
         (in_dataset_toml('"memory"', '"code"'), ["kind-differs"]),
-        (in_dataset_toml('"own"', '"mine"'), ["recipe-differs"]),
         (in_eval_toml("limit = 20"), ["limit-differs"]),
         (in_eval_toml("cutoffs = [1, 5]"), ["metric-missing", "metric-missing"]),
     ],

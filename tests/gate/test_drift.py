@@ -91,10 +91,10 @@ def shrunk(space: Space, count: int) -> None:
         (lambda space: judge(space, "q01\tvault/n30.md\t1"), ["judgements-differ"], ["judgements-differ"]),
         (
             lambda space: space.edit(
-                space.root / "set" / "dataset.toml", '"../vault"', '"../vault"\nexclude = ["x.md"]'
+                space.root / "set" / "dataset.toml", '"../vault"', '"../vault"\nexclude = ["n40.md"]'
             ),
             ["recipe-differs"],
-            ["recipe-differs"],
+            ["corpus-differs", "recipe-differs"],
         ),
     ],
 )
@@ -191,3 +191,49 @@ def test_a_band_without_a_corpus_that_drifts_is_refused(vault: Space) -> None:
         assert (done.code, "floor-not-derived" in done.codes) == (1, True)
         vault.floors.write_text(text)
     assert vault.check().code == 0
+
+
+@pytest.mark.parametrize("change", ["url", "commit", "both", "a file"])
+def test_round2_b14_equal_documents_are_equal_wherever_they_came_from(
+    vault: Space, change: str, make: type[Space]
+) -> None:
+    """B14: another url, or a pin at a commit with the same files, is a note; where a file differs it is refused."""
+    repository = make(vault.root / "vault")
+    first = repository.commit()
+    shutil.copytree(vault.root / "vault", vault.root / "mirror")
+    toml = vault.root / "set" / "dataset.toml"
+    source = f'type = "git"\nurl = "{(vault.root / "vault").as_uri()}"\ncommit = "{first}"'
+    toml.write_text(NOTES.replace('type = "dir"', source).replace('path = "../vault"\n', ""))
+    gate(vault)
+    before = vault.report.read_bytes()
+    (vault.root / "before.json").write_bytes(before)
+    if change != "url":
+        if change == "a file":
+            write(vault, "n40.md", "another text")
+        second = repository.commit("more")
+        assert first != second
+        vault.edit(toml, first, second)
+    if change in ("url", "both"):
+        if change == "both":
+            shutil.rmtree(vault.root / "mirror")
+            shutil.copytree(vault.root / "vault", vault.root / "mirror")
+        vault.edit(toml, (vault.root / "vault").as_uri(), (vault.root / "mirror").as_uri())
+    measure(vault)
+    done, compared = vault.check(), vault.core("compare", "before.json", str(vault.report))
+    if change == "a file":
+        assert (done.code, done.codes) == (1, ["corpus-differs", "recipe-differs"])
+        assert (compared.code, "task-differs" in compared.err) == (1, True)
+        return
+    assert (done.code, done.codes) == (0, [])
+    said = "the recipe of the corpus changed, and its documents are those of the floors"
+    assert done.verdict["arms"][0]["warnings"] == [said]
+    assert f"notes: {said}." in vault.gate("check").out
+    assert (compared.code, "the documents are the same, and came by another recipe" in compared.out) == (
+        0,
+        True,
+    )
+    # A run of either recipe stands beside one of the other: the history gives floors, and the bar does not loosen.
+    assert vault.gate("floor", "--write").code == 0
+    assert {line.task["recipe"] for line in vault.lines()} == {
+        report.task.parts["recipe"] for report in vault.reports()
+    }

@@ -278,6 +278,15 @@ def test_round2_n1_a_gain_that_chance_explains_is_noted(gained: int, noted: bool
 # What is evidence
 
 
+@pytest.mark.parametrize("every", [False, True])
+def test_round2_b14_another_recipe_of_the_same_documents_keeps_no_promotion(
+    stage: Stage, every: bool
+) -> None:
+    """B14: whether one run of the candidate, or all of them, were measured with another recipe of the corpus."""
+    stage.change_run("tuned", updating("task", recipe="0" * 64), every=every)
+    assert stage.codes("tuned", *BUDGET) == []
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -591,7 +591,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "corpus-size-differs": Entry(
             1, "Corpus outside its band", "The corpus drifted beyond the size that is allowed."
         ),
-        "recipe-differs": Entry(1, "Changed recipe", "The recipe of the corpus changed."),
+        "recipe-differs": Entry(
+            1, "Changed recipe", "The recipe of the corpus changed, and its documents too."
+        ),
         "timeline-differs": Entry(1, "Changed timeline", "The timeline of the set changed."),
         "links-differ": Entry(1, "Changed links", "The links of the set changed."),
         "concepts-differ": Entry(1, "Changed concepts", "The concepts of the set changed."),

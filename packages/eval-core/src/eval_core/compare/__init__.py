@@ -36,7 +36,7 @@ from eval_core.compare.models import (
     task_changes,
 )
 from eval_core.errors import Misuse, Refused
-from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences
+from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences, same_documents
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
 
@@ -434,6 +434,9 @@ def _notes(before: Entry, after: Entry) -> list[str]:
     ):
         if ours != theirs:
             notes.append(f"the set has another {what}: {ours or 'none'} before, {theirs or 'none'} after")
+    tasks = [side.task.parts for side in (before, after) if side.task is not None]
+    if len(tasks) == 2 and tasks[0].get("recipe") != tasks[1].get("recipe") and same_documents(*tasks):
+        notes.append("the documents are the same, and came by another recipe")
     asked, answered = len(before.queries), len(after.queries)
     if before.queries.keys() != after.queries.keys():
         common = len(before.queries.keys() & after.queries.keys())

@@ -12,7 +12,7 @@ from eval_core.console import clip
 from eval_core.errors import Misuse, Refused
 from eval_core.models import Closed
 from eval_core.policy.evidence import Line
-from eval_core.reports.keys import Difference, Key, differences, query_digest
+from eval_core.reports.keys import Difference, Key, query_digest, task_differences
 from eval_core.reports.models import Environment, cutoffs_of
 from eval_core.reports.report import Report
 
@@ -420,7 +420,7 @@ def task_changes(before: Entry, after: Entry) -> tuple[Changed, ...]:
     """
     if before.task is None or after.task is None:
         return ()
-    found = differences(before.task.parts, after.task.parts)
+    found = task_differences(before.task.parts, after.task.parts)
     names = {difference.part for difference in found}
     rows = "run" not in (before.kind, after.kind)
     changed = []

@@ -36,7 +36,7 @@ from eval_core.measuring.plan import SCANNED_BYTES, Plan
 from eval_core.measuring.run import SCORED, read_run
 from eval_core.models import NAME
 from eval_core.reconstruct.place import corpus_of
-from eval_core.reports.keys import differences, nested_differences
+from eval_core.reports.keys import nested_differences, task_differences
 from eval_core.reports.models import Judged, ReportRow
 from eval_core.reports.report import Report
 from eval_core.scoring import metrics
@@ -324,7 +324,7 @@ def _changed(report: Report, baseline: Entry, rows: Mapping[str, ReportRow]) -> 
     """What, between a baseline and a report, is not the ranking alone."""
     notes = []
     task, system = (key.parts if key else {} for key in (baseline.task, baseline.system))
-    if parts := [d.part for d in differences(report.task.parts, task)]:
+    if parts := [d.part for d in task_differences(report.task.parts, task)]:
         notes.append(f"the baseline was asked something else: {', '.join(parts)} differ")
     for d in nested_differences(system, report.system.parts):
         notes.append(f"system changed since the baseline: {d.part} {_json(d.ours)} → {_json(d.theirs)}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from eval_core.policy.bars import TOLERANCE
 from eval_core.policy.evidence import Line
-from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, differences
+from eval_core.reports.keys import SYSTEM_PARTS, differences, task_differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ def unfit(line: Line) -> Iterator[Problem]:
 def unlike(line: Line, baseline: Line, drift: float | None = None) -> Iterator[Problem]:
     """What keeps a run from standing beside the newest one: another task, system or class, or too far a drift."""
     exempt = {"corpus"} if drift is not None else set()
-    for key, order in (("task", TASK_PARTS), ("system", SYSTEM_PARTS)):
-        parts = [d.part for d in differences(getattr(baseline, key), getattr(line, key), order)]
-        parts = [part for part in parts if key != "task" or part not in exempt]
+    task = [d.part for d in task_differences(baseline.task, line.task) if d.part not in exempt]
+    system = [d.part for d in differences(baseline.system, line.system, SYSTEM_PARTS)]
+    for key, parts in (("task", task), ("system", system)):
         if parts:
             what = f"it measured another {key} than run {baseline.run_id}: {', '.join(parts)}"
             yield Problem(f"evidence-{key}-differs", what, "Measure the present state at least twice.")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         Key,
         differences,
         nested_differences,
+        same_documents,
+        task_differences,
         task_digests,
     )
     from eval_core.reports.models import Environment, Health, Judged, Latency, ReportRow, cutoffs_of
@@ -45,7 +47,9 @@ __all__ = [
     "provenance",
     "read_report",
     "report_bytes",
+    "same_documents",
     "summarise",
+    "task_differences",
     "task_digests",
     "waivers",
     "write_report",
@@ -54,7 +58,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     entries="Entry",
-    keys="SYSTEM_PARTS TASK_PARTS Key differences nested_differences task_digests",
+    keys="SYSTEM_PARTS TASK_PARTS Key differences nested_differences same_documents task_differences task_digests",
     models="Environment Health Judged Latency ReportRow cutoffs_of",
     provenance="",
     report="Report parse_report read_report report_bytes summarise write_report",

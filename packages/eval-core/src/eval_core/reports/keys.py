@@ -76,6 +76,18 @@ def differences(
     ]
 
 
+def task_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
+    """Name each part in which two tasks differ. Equal documents are equal from wherever they came: a recipe counts only
+    where the corpus differs, too."""
+    alike = same_documents(ours, theirs)
+    return [d for d in differences(ours, theirs) if not (alike and d.part == "recipe")]
+
+
+def same_documents(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether two tasks are of the same documents, whatever recipe gave them."""
+    return ours.get("corpus") is not None and ours.get("corpus") == theirs.get("corpus")
+
+
 def nested_differences(ours: Any, theirs: Any, prefix: str = "") -> list[Difference]:
     """Name the innermost table entries in which two parts differ, such as `options.k1`."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):

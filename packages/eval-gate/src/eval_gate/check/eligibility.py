@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eval_core.errors import EvalError
 from eval_core.policy import ArmPolicy, Line
-from eval_core.reports import Report, differences
+from eval_core.reports import Report, task_differences
 from eval_gate.check.changes import in_words, some
 from eval_gate.verdict import Reason
 
@@ -122,7 +122,7 @@ def incomparable(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
 def _task(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
     baseline, bar = arm.baseline, BAR.format(arm.name)
     exempt = {"cutoffs", "corpus"} if arm.choices.drifts else {"cutoffs"}
-    found = [d for d in differences(baseline.task, report.task.parts) if d.part not in exempt]
+    found = [d for d in task_differences(baseline.task, report.task.parts) if d.part not in exempt]
     parts = {difference.part for difference in found}
     for difference in found:
         # A query that came or went changes the texts and judgements with it: one cause, said once.

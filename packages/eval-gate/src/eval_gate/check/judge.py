@@ -8,7 +8,7 @@ from typing import NamedTuple
 from eval_core.errors import EvalError
 from eval_core.policy import ArmPolicy
 from eval_core.policy.faults import faults
-from eval_core.reports import Environment, Report
+from eval_core.reports import Environment, Report, same_documents
 from eval_gate.check import eligibility, rules
 from eval_gate.check.changes import moved, system_changes
 from eval_gate.check.eligibility import Read, Standing
@@ -197,7 +197,10 @@ def _unstable(report: Report) -> tuple[str, ...]:
 
 def _differences(arm: ArmPolicy, report: Report) -> tuple[str, ...]:
     said = []
-    if arm.documents is not None and report.task.parts.get("corpus") != arm.baseline.task.get("corpus"):
+    before, now = arm.baseline.task, report.task.parts
+    if before.get("recipe") != now.get("recipe") and same_documents(before, now):
+        said.append("the recipe of the corpus changed, and its documents are those of the floors")
+    if arm.documents is not None and not same_documents(before, now):
         low, high = arm.documents
         said.append(
             f"the corpus is not that of the floors: it may drift, with {low} to {high} documents "

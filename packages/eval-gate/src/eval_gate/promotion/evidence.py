@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eval_core.errors import EvalError, Refused
 from eval_core.files import digest_file
 from eval_core.policy import MOST_DRIFT, Line, Problem, unfit, unlike
-from eval_core.reports import differences, nested_differences
+from eval_core.reports import differences, nested_differences, task_differences
 from eval_gate.promotion.models import CitedComparison, CitedRun, Evidence
 from eval_gate.promotion.rules import Gathered, Side, View
 from eval_gate.verdict import Reason
@@ -76,7 +76,7 @@ def unsound(arm: str, lines: Sequence[Line]) -> Iterator[Reason]:
 
 def _apart(one: Line, other: Line, incumbent: str) -> Iterator[Problem]:
     """Why a run of the candidate cannot be held against a run of the incumbent."""
-    parts = [d.part for d in differences(other.task, one.task) if d.part != "cutoffs"]
+    parts = [d.part for d in task_differences(other.task, one.task) if d.part != "cutoffs"]
     if parts:
         what = f"it measured another task than run {other.run_id} of {incumbent}: {', '.join(parts)}"
         yield Problem(
