@@ -539,6 +539,45 @@ def test_an_absent_repository_raises(tmp_path: Path) -> None:
         read(tmp_path, path="plain", commit="1" * 40)
 
 
+def test_round2_s4_what_git_could_not_fetch_is_said_with_its_reason(tmp_path: Path) -> None:
+    """S4: the reason, and not the advice that git prints below it."""
+    gone = tmp_path / "gone"
+    with pytest.raises(CouldNot) as caught:
+        read(tmp_path, url=gone.as_uri(), commit="1" * 40)
+    assert f"failed: fatal: '{gone}' does not appear to be a git repository" in str(caught.value)
+    assert "the repository exists" not in str(caught.value)
+
+
+_ADVICE = "\nPlease make sure you have the correct access rights\nand the repository exists.\n"
+_UNREAD = "fatal: Could not read from remote repository.\n"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "shown"),
+    [
+        (f"ERROR: Repository not found.\n{_UNREAD}{_ADVICE}", "ERROR: Repository not found."),
+        (
+            f"Warning: added h.example to the list of known hosts.\nn@h.example: Permission denied (publickey).\n"
+            f"{_UNREAD}{_ADVICE}",
+            "n@h.example: Permission denied (publickey).",
+        ),
+        ("remote: not found\nfatal: repository 'https://h.example/x' not found\n", None),
+        ("error: RPC failed; curl 56 recv failure\nfatal: early EOF\nfatal: unpack-objects failed\n", None),
+        (
+            "fatal: unable to access 'https://n:s3cret@h/x/': refused\n",
+            "fatal: unable to access 'https://h/x/': refused",
+        ),
+        (f"{_UNREAD}{_ADVICE}", _UNREAD.strip()),
+        ("something else\nand why\n", "and why"),
+        ("\n", "no reason given"),
+    ],
+)
+def test_round2_s4_the_first_error_of_git_is_shown(stderr: str, shown: str | None) -> None:
+    """S4: for every caller; where a helper such as ssh failed, what it said itself."""
+    first = next((line for line in stderr.splitlines() if line.startswith(("fatal", "error"))), "")
+    assert repository.complaint(stderr.encode()) == (first if shown is None else shown)
+
+
 def loose(repo: Repo, name: str) -> Path:
     return repo.path / ".git/objects" / name[:2] / name[2:]
 

@@ -20,10 +20,10 @@ from eval_core.errors import CouldNot, Misuse
 from eval_core.reconstruct.repository import (
     Repository,
     Running,
+    complaint,
     environment,
     find,
     git_needed,
-    last_line,
     public_url,
     reachable,
     resolved,
@@ -111,7 +111,7 @@ def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repos
         raise repository.error("cannot-write", what) from error
     made = repository.run("init", "--quiet", "--bare", "--template=", *long)
     if made.returncode != 0:
-        raise repository.error("cannot-write", f"git init failed: {last_line(made.stderr)}")
+        raise repository.error("cannot-write", f"git init failed: {complaint(made.stderr)}")
     options = ("--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     done = repository.run("fetch", *options, "--", url, f"+{what}:{ref}", protocols=protocols)
     if done.returncode != 0:
@@ -127,7 +127,7 @@ def _not_fetched(repository: Repository, source: Git, stderr: bytes) -> CouldNot
     if b"couldn't find remote ref" in stderr:
         what = f"{repository.label!r} has no branch {source.branch!r}"
         return repository.error("branch-absent", what, mend)
-    what = f"fetching from {repository.label!r} failed: {last_line(stderr)}"
+    what = f"fetching from {repository.label!r} failed: {complaint(stderr)}"
     return repository.error("source-absent", what, mend)
 
 
@@ -177,8 +177,7 @@ class Objects:
             with self._running.waiting():
                 found = self._answer(name)
         except (BrokenPipeError, EOFError) as error:
-            complaint = self._running.complaint()
-            what = f"git could not read {name}: {complaint}"
+            what = f"git could not read {name}: {self._running.complaint()}"
             raise self._repository.error("repository-damaged", what) from error
         if found is None:
             return None
@@ -291,10 +290,10 @@ def _entries(repository: Repository, objects: Objects, tree: str) -> Generator[E
                 declared = int(size) if size.isdigit() else 0
                 yield Entry(path, "file", declared, functools.partial(objects.file, name.decode()))
         if listing.ended() != 0:
-            complaint = listing.complaint()
-            if promised := re.search(rf"({_ID}) {_PROMISED}", complaint):
+            why = listing.complaint()
+            if promised := re.search(rf"({_ID}) {_PROMISED}", why):
                 raise _lacks(repository, f"object {promised[1]}")
-            raise repository.error("repository-damaged", f"git could not list {tree}: {complaint}")
+            raise repository.error("repository-damaged", f"git could not list {tree}: {why}")
 
 
 def _records(stream: IO[bytes]) -> Iterator[bytes]:

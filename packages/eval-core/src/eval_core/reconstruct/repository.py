@@ -43,6 +43,13 @@ PATIENCE = 60.0
 _SECRET = re.compile(r"(https?://)[^/@\s]*@|(://)[^/@\s]*:[^/@\s]*@")
 
 
+#: How git and the servers that it asks begin an error.
+_ERRORS = ("fatal:", "ERROR", "error:")
+
+#: What git says after a helper program failed, whatever the reason.
+_UNREAD = "fatal: Could not read from remote repository"
+
+
 @dataclass(frozen=True, slots=True)
 class Repository:
     """A repository for one source.
@@ -135,13 +142,13 @@ class Running:
         return self._process.wait()
 
     def complaint(self) -> str:
-        """The last line of what it complained, once it has failed."""
+        """Why it failed, once it has; see the function of this name."""
         if self._silent:
             return f"no answer within {PATIENCE:g} seconds, as when an object is cut off"
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         self._errors.seek(0)
-        return last_line(self._errors.read())
+        return complaint(self._errors.read())
 
     def stop(self) -> None:
         """End it, whatever it is doing."""
@@ -186,9 +193,16 @@ def public_url(url: str) -> str:
     return _SECRET.sub(lambda match: match[1] or match[2], url)
 
 
-def last_line(raw: bytes) -> str:
-    lines = [line for line in raw.decode("utf-8", "replace").splitlines() if line.strip()]
-    return public_url(lines[-1].strip()) if lines else "no reason given"
+def complaint(raw: bytes) -> str:
+    """The line of git's standard error that says why it failed: its first error, since advice follows it."""
+    lines = [line.strip() for line in raw.decode("utf-8", "replace").splitlines() if line.strip()]
+    if not lines:
+        return "no reason given"
+    marked = [place for place, line in enumerate(lines) if line.startswith(_ERRORS)]
+    place = marked[0] if marked else len(lines) - 1
+    if place and lines[place].startswith(_UNREAD):
+        place -= 1  # ssh has said why before
+    return public_url(lines[place])
 
 
 def find(path: Path, label: str, source: str) -> Repository:
