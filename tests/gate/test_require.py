@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from policy_support import resealed
 
 from eval_gate.check.head import head
 
@@ -303,6 +304,65 @@ def test_a_report_that_is_older_than_the_evidence_is_stale(
     assert done.codes == codes
     # A snapshot that is named on purpose may be old.
     assert space.check("--report", f"notes={space.report}").codes == []
+
+
+def from_the_future(space: Space) -> None:
+    """The evidence stays what it is, and seems to be measured years later."""
+    later = [
+        resealed(
+            line,
+            lambda table: table.update(started=f"{int(table['started'][:4]) + 70}{table['started'][4:]}"),
+        )
+        for line in space.lines()
+    ]
+    space.policy({"notes": later})
+    space.commit("the clock ran ahead")
+    assert space.measure().code == 0
+
+
+@pytest.mark.parametrize("where", ["local", "ci"])
+def test_round2_s9_commits_are_compared_before_times(
+    committed: Space, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S9: a report of HEAD, clean, is of what stands here, when the clock of the evidence ran ahead, too."""
+    monkeypatch.setenv("EVAL_ENV_CLASS", where)
+    from_the_future(committed)
+    done = committed.check()
+    assert (done.code, done.codes) == (0, [])
+
+
+def of_an_unknown_commit(space: Space) -> None:
+    space.cite(lambda line: line.update(commit="5e1f" * 10))
+    space.commit("squashed")
+    assert space.measure().code == 0
+
+
+def of_a_dirty_tree(space: Space) -> None:
+    space.edit(space.root / "adapter.py", "import json, sys", "import json, sys  # tuned")
+    assert space.measure().code == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "change"), [("ci", of_an_unknown_commit), ("ci", of_a_dirty_tree), ("local", of_a_dirty_tree)]
+)
+def test_round2_s9_where_the_time_decides_a_clock_ahead_is_named(
+    committed: Space, where: str, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S9: to measure again is no remedy then, and what is printed is one."""
+    monkeypatch.setenv("EVAL_ENV_CLASS", where)
+    from_the_future(committed)
+    change(committed)
+    done = committed.check()
+    (stale,) = [r for r in done.verdict["arms"][0]["reasons"] if r["code"] == "report-stale"]
+    assert "which is in the future: the clock here says 20" in stale["what"]
+    committed.git("checkout", "-q", ".")
+    command = stale["mend"].partition("eval-gate ")[2].replace('"…"', "the clock ran ahead")
+    words = command.replace("floors=the clock ran ahead", "floors=the_clock").split()
+    said = committed.gate(*[word.replace("the_clock", "the clock ran ahead") for word in words])
+    assert said.code == 0, said.err
+    committed.commit("measured again")
+    assert committed.measure().code == 0
+    assert committed.check().codes == []
 
 
 def test_plain_floors_bind_nothing_that_could_be_required(committed: Space) -> None:

@@ -302,11 +302,13 @@ def without(place: str, result: object = ()) -> Callable[[pytest.MonkeyPatch], N
 
 def ignoring(*parts: str) -> Callable[[pytest.MonkeyPatch], None]:
     """A gate that does not look at some parts of the task."""
-    from eval_core.reports.keys import differences
+    from eval_core.reports.keys import task_differences
     from eval_gate.check import eligibility
 
     return lambda monkeypatch: monkeypatch.setattr(
-        eligibility, "differences", lambda *words: [d for d in differences(*words) if d.part not in parts]
+        eligibility,
+        "task_differences",
+        lambda *words: [d for d in task_differences(*words) if d.part not in parts],
     )
 
 

@@ -8,7 +8,7 @@ from eval_core import lazily
 
 if TYPE_CHECKING:
     from eval_core.measuring.candidates import counter
-    from eval_core.measuring.environment import environment_class, git, observe, uncommitted
+    from eval_core.measuring.environment import environment_class, git, iso_now, observe, uncommitted
     from eval_core.measuring.loop import measure
     from eval_core.measuring.measurement import Measurement
     from eval_core.measuring.plan import Plan, backend_faults, prepare
@@ -21,6 +21,7 @@ __all__ = [
     "counter",
     "environment_class",
     "git",
+    "iso_now",
     "measure",
     "observe",
     "prepare",
@@ -32,7 +33,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     candidates="counter",
-    environment="environment_class git observe uncommitted",
+    environment="environment_class git iso_now observe uncommitted",
     loop="measure",
     measurement="Measurement",
     plan="Plan backend_faults prepare",

@@ -29,7 +29,7 @@ def observe(root: Path) -> Environment:
     status = uncommitted(root) if commit else ("new" if inside else None)
     return Environment(
         version=eval_core.__version__,
-        started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started=iso_now(),
         commit=commit or None,
         dirty=None if status is None else status != "",
         class_=environment_class(),
@@ -86,6 +86,11 @@ def environment_class() -> str:
     if named:
         return named
     return "local" if os.environ.get("CI", "").strip().lower() in ("", "0", "false", "no") else "ci"
+
+
+def iso_now() -> str:
+    """The time in UTC, as reports have it: `2026-11-30T11:54:47.123Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def new_run_id() -> str:

@@ -6,12 +6,15 @@ Only here does the gate start git, and only where it is strict. A working tree i
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
 from eval_core.console import utf8
+from eval_core.measuring import iso_now
+from eval_core.policy import Line
 from eval_core.reports import Report
 from eval_gate.check.eligibility import Standing
 from eval_gate.check.head import head
@@ -42,22 +45,26 @@ class Checkout:
         self._differing: dict[str, tuple[str, ...] | None] = {}
         self._written: dict[Path, list[tuple[str, int]]] = {}
 
-    def standing(self, report: Report, path: Path, named: bool) -> Standing:
-        """What is known of a report in the file `path`, `named` by `--report` or not.
+    def standing(self, report: Report, path: Path, named: bool, evidence: Sequence[Line] = ()) -> Standing:
+        """What is known of a report in the file `path`, `named` by `--report` or not, whose arm has this evidence.
 
         Raises:
             CouldNot: `repository-owner`: git refuses to read a repository that another user owns.
         """
         commit, owner = report.environment.commit, report.arm in self._owned
-        if not self._strict:
-            newer = () if named else self._written_since(report.arm, path)
-            return Standing(self._require, named=named, owner=owner, head=self.head, changed=newer)
-        return Standing(
+        known = Standing(
             self._require,
-            strict=True,
             named=named,
             owner=owner,
             head=self.head,
+            current=self._is_current(report, evidence),
+            now=iso_now(),
+        )
+        if not self._strict:
+            return replace(known, changed=() if named else self._written_since(report.arm, path))
+        return replace(
+            known,
+            strict=True,
             differing=self._differences(commit),
             ancestor=named and owner and self._is_ancestor(commit),
             changed=self._uncommitted,
@@ -95,6 +102,15 @@ class Checkout:
         if top is None or not here.is_relative_to(Path(top).resolve()):
             return ""
         return here.relative_to(Path(top).resolve()).as_posix()
+
+    def _is_current(self, report: Report, evidence: Sequence[Line]) -> bool:
+        """Whether commits say that a report is not older than its evidence, where times say that it is."""
+        environment = report.environment
+        if environment.commit is None or environment.commit != self.head or environment.dirty is not False:
+            return False
+        if not self._strict or all(environment.started >= line.started for line in evidence):
+            return True
+        return all(self._is_ancestor(commit) for commit in {line.commit for line in evidence})
 
     def _is_ancestor(self, commit: str | None) -> bool:
         return commit is not None and self._git("merge-base", "--is-ancestor", commit, "HEAD") is not None

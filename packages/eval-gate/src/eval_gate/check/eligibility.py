@@ -59,6 +59,9 @@ class Standing:
         ancestor: whether HEAD descends from the report's commit, where git was asked.
         changed: files that are not committed now; in a working tree, those of the set that are newer than the report.
         tracked: whether git tracks the report's file, which lies in the folder for what was measured.
+        current: the report is of HEAD and clean, and no run of the evidence is of a later commit. In a working tree,
+            where git is not asked, the policy that HEAD holds cites them.
+        now: the time here, UTC in ISO 8601.
     """
 
     require: frozenset[str] = frozenset()
@@ -70,6 +73,8 @@ class Standing:
     ancestor: bool = False
     changed: tuple[str, ...] = ()
     tracked: bool = False
+    current: bool = False
+    now: str = ""
 
 
 def _refused(code: str, what: str, mend: str | None = None, key: str | None = None) -> Reason:
@@ -169,11 +174,17 @@ def lacking(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
 
 def untimely(arm: ArmPolicy, report: Report, standing: Standing) -> Iterator[Reason]:
     """A report that is older than the evidence, or of another class than is required."""
-    again = AGAIN.format(arm.name)
     first, started = min(line.started for line in arm.lines), report.environment.started
-    if started < first and not standing.named:
+    if started < first and not standing.named and not standing.current:
         what = f"it was measured at {started}, before any of the runs that the floors stand on ({first})"
-        yield _refused("report-stale", what, again)
+        mend = AGAIN.format(arm.name)
+        if standing.now and first > standing.now:
+            what += f", which is in the future: the clock here says {standing.now}"
+            mend = (
+                "Measuring again helps once that time has come. Set the clock here, or where that one was wrong, "
+                f'measure the evidence again:  eval-gate floor {arm.name} --measure --reason floors="…" --write'
+            )
+        yield _refused("report-stale", what, mend)
     classes = _classes(arm.lines)
     if "class" in standing.require and report.environment.class_ not in classes:
         what = (

@@ -309,7 +309,8 @@ class _Gate:
         except Refused as error:
             return judge_arm(name, arm, error)
         origin = origins.of(report, raw, path)
-        standing = checkout.standing(report, path, named)
+        evidence = () if isinstance(arm, Refused) else arm.lines
+        standing = checkout.standing(report, path, named, evidence)
         seen.append(Seen(name, report.environment, sayings(report, standing)))
         return judge_arm(name, arm, report, standing, origin.reasons, origin.notes)
 
