@@ -67,10 +67,12 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def generate(model: type[BaseModel]) -> str:
-    """The schema's file: JSON Schema 2020-12, keys as pydantic orders them; of a verdict, as it is printed."""
+    """The schema's file: JSON Schema 2020-12, keys as pydantic orders them; with derived fields as printed."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **model.model_json_schema(by_alias=True, mode="serialization" if model is Verdict else "validation"),
+        **model.model_json_schema(
+            by_alias=True, mode="serialization" if model in (Verdict, Promotion) else "validation"
+        ),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

@@ -335,3 +335,22 @@ def test_a_percentile_is_the_smallest_sample_that_covers_its_share(values: list[
 def test_a_percentile_of_nothing_or_beyond_all_is_refused(values: list[float], share: float) -> None:
     with pytest.raises(ValueError, match="needs samples"):
         metrics.percentile(values, share)
+
+
+@pytest.mark.parametrize(
+    ("judged", "retrieved", "cutoff", "rank", "expected"),
+    [
+        ([1], 10, 10, 1, (0, 0)),
+        ([4], 10, 10, 4, (3, 3)),
+        ([2, 4, None], 10, 10, 4, (3, 2)),
+        ([1, 2, 3], 10, 3, None, (3, 0)),
+        ([12], 20, 10, 12, (10, 10)),
+        ([], 4, 10, None, (4, 4)),
+        ([1], 7, None, None, (7, 6)),
+        ([], 0, 10, None, (0, 0)),
+    ],
+)
+def test_the_unjudged_answers_above_a_document_are_counted(
+    judged: list[int | None], retrieved: int, cutoff: int | None, rank: int | None, expected: tuple[int, int]
+) -> None:
+    assert metrics.unjudged_above(judged, retrieved, cutoff, rank) == expected

@@ -81,6 +81,62 @@ def test_round2_b10_a_pass_names_lost_and_gained_queries(space: Space) -> None:
     assert [(m["query"], m["before"], m["after"]) for m in arm["gained"]] == [("q27", 2, 1)]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "low", "high", "said"),
+    [
+        # Nothing flipped: 1.96 √(2/29) / √29.
+        ({"q27": 2}, -0.0956, 0.0956, "9.6 points of hit@1 (notes: −9.6 to +9.6)"),
+        # One lost and one gained: 1.96 √(4/29) / √29.
+        ({"q01": 2}, -0.1352, 0.1352, "13.5 points of hit@1 (notes: −13.5 to +13.5)"),
+        # Five lost: −5/29 ± 1.96 √(7/29 − 25/29²) / √29, and p = 0.031, so that 0 is not within.
+        (
+            {"q01": 2, "q02": 2, "q03": 2, "q04": 2, "q05": 2, "q27": 2},
+            -0.3399,
+            -0.005,
+            "34.0 points of hit@1",
+        ),
+    ],
+)
+def test_every_verdict_says_what_it_rules_out(
+    space: Space, ranks: dict[str, int | str | None], low: float, high: float, said: str
+) -> None:
+    """M5: by the interval of 27 paired differences, one lost and one gained query added (Agresti and Min)."""
+    assert space.measure(ranks).code == 0
+    arm = space.check().verdict["arms"][0]
+    held = arm["headline"]
+    assert (held["metric"], held["low"], held["high"]) == (
+        "hit@1",
+        pytest.approx(low, abs=5e-5),
+        pytest.approx(high, abs=5e-3),
+    )
+    assert held["excludes"] == pytest.approx(-100 * held["low"])
+    assert (arm["significance"] is None) == (arm["verdict"] == "pass")
+    for form in ("table", "markdown", "junit"):
+        out = space.gate("check", "--format", form).out
+        assert "At 95%, no loss above" in out and said in out.replace("`", "").replace("\n  ", " ")
+
+
+def test_a_lost_query_says_where_nobody_judged_what_stands_above(space: Space) -> None:
+    """Ten fillers stand where d01 was, and none is judged."""
+    assert space.measure({**space.losing(5), "q27": 2}).code == 0
+    arm = space.check().verdict["arms"][0]
+    assert {(moved["metric"], moved["above"], moved["unjudged"]) for moved in arm["lost"]} == {
+        ("recall@10", 10, 10)
+    }
+    lines = space.gate("check").out.splitlines()
+    assert "   lost  q01  where is thing 1 kept  d01  rank 1 → –  10 of 10 above unjudged" in lines
+    for form in ("markdown", "junit", "github"):
+        out = space.gate("check", "--format", form).out
+        assert "rank 1 → –  (10 of the 10 answers above are unjudged)" in out
+
+
+def test_a_lost_query_below_a_judged_answer_is_not_marked(space: Space) -> None:
+    """A filler stands above d01; d28, which stands above d05, is judged not to be right."""
+    assert space.measure({"q01": 2, "q27": 2}, q05=["d28", "d05"]).code == 0
+    arm = space.check().verdict["arms"][0]
+    assert [(m["query"], m["above"], m["unjudged"]) for m in arm["lost"]] == [("q01", 1, 1), ("q05", 1, 0)]
+
+
 def test_what_moved_is_a_relevant_document(space: Space) -> None:
     """d28 came from nowhere to rank 1 for q05, of which it is judged not to be the answer; d05 fell to rank 2."""
     assert space.measure({"q27": 2}, q05=["d28", "d05"]).code == 0

@@ -106,7 +106,11 @@ def test_a_better_backend_is_proven_with_the_figures_of_every_run(stage: Stage) 
     """A5: strictly higher recall@10 than the floored BM25 reference, in both runs; nothing is written unasked."""
     before = stage.space.tree()
     value = stage.answer("tuned", *BUDGET)
-    jsonschema.validate(value, Promotion.model_json_schema(by_alias=True), jsonschema.Draft202012Validator)
+    jsonschema.validate(
+        value,
+        Promotion.model_json_schema(by_alias=True, mode="serialization"),
+        jsonschema.Draft202012Validator,
+    )
     assert (value["verdict"], value["over"], value["dataset"]) == ("proven", "bm25", "memory")
     assert [one["proven"] for one in value["conditions"]] == [True] * 4
     runs = condition_of(value, "recall@10 strictly higher")["runs"]
@@ -272,7 +276,13 @@ def test_round2_n1_a_gain_that_chance_explains_is_noted(gained: int, noted: bool
     found = judged(rule({"metric": "hit@1", "is": "higher"}), (new, old), (new, old))
     assert found.verdict == "proven"
     assert [run.p for run in found.conditions[1].runs] == [pytest.approx(0.5**gained)] * 2
-    assert found.notes == (("hit@1: higher, and chance can explain it in run 1, run 2",) if noted else ())
+    said = "hit@1: higher, and chance can explain it in run 1, run 2"
+    assert [note for note in found.notes if "chance" in note] == ([said] if noted else [])
+    # 4/12 − 1.96 √(6/12 − 16/144) / √12 = −0.0195; of six, 6/12 − 1.96 √(8/12 − 1/4) / √12 is above 0.
+    assert found.notes[-1] == f"at 95%, no loss above {2.0 if noted else 0.0} points of hit@1"
+    assert [run.excludes for run in found.conditions[1].runs] == [
+        pytest.approx(1.95 if noted else 0, abs=0.005)
+    ] * 2
 
 
 # What is evidence

@@ -154,6 +154,7 @@ OURS = {
     "eval_core.scoring",
     "eval_core.scoring.memory",
     "eval_core.scoring.metrics",
+    "eval_core.scoring.statistics",
     "eval_gate",
     "eval_gate.check",
     "eval_gate.check.changes",
@@ -196,15 +197,15 @@ def test_a_check_loads_little(space: Space) -> None:
 
 
 @pytest.mark.parametrize("state", ["pass", "fail", "refused"])
-def test_statistics_are_loaded_where_there_is_a_loss_to_weigh(space: Space, state: str) -> None:
-    """K3: a pass, and a refusal, need none; the random rankings of floors are never on the gate's path."""
+def test_statistics_are_loaded_where_an_arm_is_graded(space: Space, state: str) -> None:
+    """K3: a refusal needs none; the random rankings of floors are never on the gate's path."""
     if state == "fail":
         assert space.measure(space.losing(5)).code == 0
     elif state == "refused":
         space.report.write_text("{")
     _, output, loaded = sealed(space, "check")
     assert state == "pass" or state.upper() in output
-    assert ("eval_core.scoring.statistics" in loaded) is (state == "fail")
+    assert ("eval_core.scoring.statistics" in loaded) is (state != "refused")
     assert loaded & {
         "eval_gate.floors.chance",
         "eval_gate.power.odds",

@@ -107,16 +107,26 @@ class Graded(Closed):
     passed: bool
 
 
+def excluded(low: float) -> float:
+    """The loss beyond which a 95% interval of a change holds nothing, in points, from its lower end."""
+    return max(0.0, -100 * low)
+
+
 class Significance(Closed):
     """How much of a measure's change against the baseline chance explains. Told, never graded."""
 
     metric: str
     difference: float
-    low: float = Field(description="95% interval of the difference, paired bootstrap.")
+    low: float = Field(description="95% interval of the difference, over the same queries.")
     high: float
     p: float = Field(description="Two-sided: mid-p McNemar for measures of 0 or 1, else sign-flip.")
     test: str
     resolvable: bool = Field(description="Whether so many lost queries can be told from chance at this n.")
+
+    @computed_field(description="No loss larger than this, in points, at 95%: the lower end of the interval.")  # type: ignore[prop-decorator]
+    @property
+    def excludes(self) -> float:
+        return excluded(self.low)
 
 
 class Moved(Closed):
@@ -129,6 +139,10 @@ class Moved(Closed):
     after: int | None
     metric: str
     change: float
+    above: int = Field(
+        default=0, description="Answers that stand above it now, down to the measure's cut-off."
+    )
+    unjudged: int = Field(default=0, description="Those of them that nobody judged: it may be no loss.")
 
 
 class Changed(Closed):
@@ -159,6 +173,9 @@ class ArmVerdict(Closed):
     lost: tuple[Moved, ...] = ()
     gained: tuple[Moved, ...] = ()
     significance: Significance | None = Field(default=None, description="Of the first measure that fails.")
+    headline: Significance | None = Field(
+        default=None, description="Of the headline over all queries, whatever the verdict; null: not graded."
+    )
     provisional: bool = False
     runs_agree: bool | None = Field(
         default=None, description="Whether the evidence runs agree in every ranking."

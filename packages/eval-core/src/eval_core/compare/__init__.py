@@ -335,6 +335,8 @@ def _moved(
         shift = max((abs(_closeness(d.before) - _closeness(d.after)) for d in documents), default=0.0)
         order = (("lost", "gained", "moved").index(word), -abs(change), -shift, name)
         text, category = theirs.text or ours.text, str(theirs.meta.get("category", ""))
+        places, first = [rank for _, _, rank in theirs.judged], documents[0].after if documents else None
+        above, unjudged = metrics.unjudged_above(places, theirs.retrieved, headline.cutoff, first)
         moved = Moved(
             query=name,
             text=text,
@@ -344,6 +346,8 @@ def _moved(
             after=after,
             difference=change,
             documents=documents,
+            above=above,
+            unjudged=unjudged,
         )
         found.append((order, moved))
     return tuple(moved for _, moved in sorted(found, key=lambda item: item[0]))

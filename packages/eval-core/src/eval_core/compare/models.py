@@ -104,6 +104,10 @@ class Moved(Closed):
     after: float
     difference: float
     documents: tuple[Document, ...] = Field(description="That moved, the one that tells most first.")
+    above: int = Field(
+        default=0, description="Answers above the first of them now, down to the headline's cut-off."
+    )
+    unjudged: int = Field(default=0, description="Those of them that nobody judged: a loss may be none.")
 
 
 class CategoryChange(Closed):

@@ -36,7 +36,7 @@ def terminal(found: Comparison, limit: int | None = 20) -> str:
         if versus.categories:
             lines += ["", table(_categories(found, versus), right=range(1, 8))]
         if versus.queries:
-            shown = [table(_queries(versus, limit, (14, 32, 18)), right=(1,))] if limit != 0 else []
+            shown = [_listed(versus, limit)] if limit != 0 else []
             lines += ["", *shown, *_left(len(versus.queries), limit)]
         lines.append("")
     return "\n".join(lines[:-1])
@@ -194,6 +194,12 @@ def _categories(found: Comparison, versus: Versus) -> list[tuple[str, ...]]:
     return [(found.headline or "", "n", "before", "after", "change", "lost", "gained", "moved"), *rows]
 
 
+def _listed(versus: Versus, limit: int | None) -> str:
+    """A line a query; texts and names give way where the line would be too long."""
+    wide, narrow = (table(_queries(versus, limit, w), right=(1,)) for w in ((14, 32, 18), (14, 20, 14)))
+    return wide if max(map(width, wide.split("\n"))) <= COLUMNS else narrow
+
+
 def _queries(versus: Versus, limit: int | None, widths: tuple[int, int, int]) -> list[tuple[str, ...]]:
     """A row a query; runs hold no texts, and then there is no column of them. `widths`: of id, text and document."""
     query, text, document = widths
@@ -205,9 +211,17 @@ def _queries(versus: Versus, limit: int | None, widths: tuple[int, int, int]) ->
             clip(moved.query, query),
             *([clip(moved.text, text)] if texts else []),
             *_document(moved, document),
+            _unjudged(moved),
         )
         for moved in versus.queries[:limit]
     ]
+
+
+def _unjudged(moved: Moved) -> str:
+    """Of a lost query, how many of the answers that stand above now nobody judged."""
+    if moved.change != "lost" or not moved.unjudged:
+        return ""
+    return f"{moved.unjudged} of {moved.above} above unjudged"
 
 
 def _document(moved: Moved, columns: int) -> tuple[str, str]:
@@ -269,7 +283,7 @@ def markdown(found: Comparison, limit: int | None = 20) -> str:
         if versus.queries:
             lines = _queries(versus, limit, (40, 80, 60))
             text = ["text"] if any(moved.text for moved in versus.queries) else []
-            heads = ("", "change", "query", *text, "judged document", "rank")
+            heads = ("", "change", "query", *text, "judged document", "rank", "")
             parts += _folded(_moves(versus), _grid(heads, lines), *_left(len(versus.queries), limit))
         sides = [line for line in (_named("before", found.before), _named("after", versus.side)) if line]
         about = [line.split(maxsplit=1) for line in (*sides, *_context(found, versus))]

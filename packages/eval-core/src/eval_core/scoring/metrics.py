@@ -297,6 +297,21 @@ def scorer(measures: Sequence[Measure]) -> Callable[[Ranked], list[float]]:
     return values
 
 
+def unjudged_above(
+    judged: Iterable[int | None], retrieved: int, cutoff: int | None, rank: int | None
+) -> tuple[int, int]:
+    """How many answers stand above a document, down to a cut-off, and how many of those nobody judged.
+
+    Args:
+        judged: the rank of each judged document of the query, None where it was not retrieved.
+        retrieved: how many documents the ranking holds.
+        cutoff: None: as deep as it goes.
+        rank: the document's, None where it was not retrieved.
+    """
+    above = min(retrieved, cutoff or retrieved, retrieved if rank is None else rank - 1)
+    return above, above - sum(place is not None and place <= above for place in judged)
+
+
 def judged_ranks(ids: Sequence[str], grades: Mapping[str, int]) -> dict[str, int]:
     """Ranks from 1 of the judged documents in a ranking without duplicates."""
     return {document: rank for rank, document in enumerate(ids, 1) if document in grades}

@@ -11,6 +11,7 @@ from eval_core.reports.keys import (
     nested_differences,
     query_digest,
 )
+from eval_core.scoring import metrics
 from eval_gate.verdict import Changed, Moved
 
 #: Parts of the task that are shown by their values; the others are digests.
@@ -97,6 +98,8 @@ def _move(old: Entry, new: ReportRow, measure: str, change: float) -> Moved:
         return abs((ranks.get(judged.id) or nowhere) - (judged.rank or nowhere))
 
     most = max((judged for judged in new.judged if judged.grade > 0), key=distance)
+    places, cutoff = [judged.rank for judged in new.judged], metrics.parse(measure).cutoff
+    above, unjudged = metrics.unjudged_above(places, len(new.ids), cutoff, most.rank)
     return Moved(
         query=new.id,
         text=new.text,
@@ -105,4 +108,6 @@ def _move(old: Entry, new: ReportRow, measure: str, change: float) -> Moved:
         after=most.rank,
         metric=measure,
         change=change,
+        above=above,
+        unjudged=unjudged,
     )

@@ -175,6 +175,10 @@ def _graded(arm: ArmPolicy, report: Report, warnings: Sequence[str]) -> dict[str
     measure = failing or arm.baseline.headline
     lost, gained = moved(arm.baseline, report, measure)
     words = {reason.word for reason in reasons}
+    headline = rules.significance(arm.baseline, report, arm.baseline.headline)
+    explained = headline if failing == arm.baseline.headline else None
+    if failing and explained is None:
+        explained = rules.significance(arm.baseline, report, failing)
     said = (*rules.choices(arm), *rules.by_chance(arm), *rules.slack(arm, graded))
     return {
         "verdict": "refused" if "refused" in words else "fail" if words else "pass",
@@ -183,7 +187,8 @@ def _graded(arm: ArmPolicy, report: Report, warnings: Sequence[str]) -> dict[str
         "measure": measure,
         "lost": lost,
         "gained": gained,
-        "significance": rules.significance(arm.baseline, report, failing) if failing else None,
+        "significance": explained,
+        "headline": headline,
         "warnings": (*warnings, *said),
     }
 

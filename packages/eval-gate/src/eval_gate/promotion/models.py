@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from eval_core.errors import EvalError, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
 from eval_core.models import NAME, Closed, line_in, parse_toml
 from eval_core.scoring import metrics
-from eval_gate.verdict import Reason
+from eval_gate.verdict import Reason, excluded
 
 #: Below the policy's folder.
 RULES = "promotion.toml"
@@ -242,6 +242,11 @@ class Figures(Closed):
         default=None, description="Two-sided: mid-p McNemar, or sign-flip. Shown; no condition rests on it."
     )
     holds: bool
+
+    @computed_field(description="No loss larger than this, in points, at 95%: the lower end of the interval.")  # type: ignore[prop-decorator]
+    @property
+    def excludes(self) -> float | None:
+        return None if self.low is None else excluded(self.low)
 
 
 class Tested(Closed):

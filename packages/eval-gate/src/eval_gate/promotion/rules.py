@@ -128,8 +128,19 @@ def judge(
         conditions=tested,
         evidence=found.cited,
         reasons=refusals,
-        notes=(*found.notes, *_by_chance(tested)),
+        notes=(*found.notes, *_by_chance(tested), *_excluded(tested)),
     )
+
+
+def _excluded(tested: Sequence[Tested]) -> Iterator[str]:
+    """What the runs rule out: the largest loss that any of their intervals holds, by measure."""
+    losses = [
+        f"{max(held):.1f} points of {one.condition.metric}"
+        for one in tested
+        if (held := [run.excludes for run in one.runs if run.excludes is not None])
+    ]
+    if losses:
+        yield f"at 95%, no loss above {', '.join(losses)}"
 
 
 def _by_chance(tested: Sequence[Tested]) -> Iterator[str]:

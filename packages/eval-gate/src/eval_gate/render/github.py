@@ -87,7 +87,10 @@ def _lost_lines(several: list[list[_Lost]], spots: Spots) -> Iterator[str]:
     for group in several:
         first = group[0]
         spot = found.get(_judgement(first)) or spots.arm(first.arm.arm)
-        ranks = "; ".join(f"{shown(one.arm.arm, 60)}: {words.ranks(one.moved)}" for one in group[:5])
+        ranks = "; ".join(
+            f"{shown(one.arm.arm, 60)}: {words.ranks(one.moved)}{words.unjudged(one.moved)}"
+            for one in group[:5]
+        )
         more = f"; and {len(group) - 5} more arms" if len(group) > 5 else ""
         moved = first.moved
         message = f"{shown(moved.metric, 40)} lost: {shown(moved.text, 200)}"

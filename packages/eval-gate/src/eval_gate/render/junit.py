@@ -73,6 +73,7 @@ def _properties(arm: ArmVerdict) -> dict[str, str]:
         "n": None if arm.n is None else str(arm.n),
         "unbound": "true" if arm.unbound else None,
         "provisional": "true" if arm.provisional else None,
+        "excludes": words.excluded([arm]),
     }
     return {name: value for name, value in held.items() if value is not None}
 
@@ -125,7 +126,8 @@ def _details(arm: ArmVerdict) -> Iterator[str]:
         yield words.chance(arm.significance, arm.n)
     yield from words.system_changes(arm, 20)
     for moved in arm.lost[:20]:
-        yield f"lost: {moved.query} {shown(moved.text, 80)} {moved.document} {words.ranks(moved)}"
+        ranks = words.ranks(moved) + words.unjudged(moved)
+        yield f"lost: {moved.query} {shown(moved.text, 80)} {moved.document} {ranks}"
     if len(arm.lost) > 20:
         yield f"… {len(arm.lost) - 20} more lost"
 

@@ -210,7 +210,7 @@ def _lost(page: _Page, arm: ArmVerdict, place: Place) -> None:
     lines = []
     for moved in arm.lost[:LOST]:
         texts = (shown(moved.query, 60), shown(moved.text, 160), shown(moved.document, 100))
-        lines.append(f"- {' '.join(map(_code, texts))} {words.ranks(moved)}")
+        lines.append(f"- {' '.join(map(_code, texts))} {words.ranks(moved)}{words.unjudged(moved)}")
     if (more := len(arm.lost) - LOST) > 0:
         lines.append(f"- … {more} more: {_code(words.explain(arm, place))}")
     page.fold(summary, [], lines, "lost queries")

@@ -107,7 +107,7 @@ def _group(group: words.Group, place: Place) -> Iterator[str]:
         for change in words.system_changes(arm, SHOWN):
             yield from _wrapped(change, "   ")
         if arm.lost:
-            yield from table([_moved(moved) for moved in arm.lost[:SHOWN]], indent="   ").split("\n")
+            yield from _lost(arm.lost[:SHOWN])
         if (more := len(arm.lost) - SHOWN) > 0:
             yield f"   … {more} more:  {words.explain(arm, place)}"
     yield from _mends(group.reasons, "   ")
@@ -139,13 +139,23 @@ def _breaches(arm: ArmVerdict) -> Iterator[str]:
         yield f"   {words.movement(arm)}"
 
 
-def _moved(moved: Moved) -> tuple[str, ...]:
+def _lost(several: Sequence[Moved]) -> list[str]:
+    """A line a lost query; texts and names give way where the lines would be too long."""
+    wide, narrow = (
+        table([_moved(moved, *widths) for moved in several], indent="   ").split("\n")
+        for widths in ((38, 18), (22, 14))
+    )
+    return wide if _fits(wide) else narrow
+
+
+def _moved(moved: Moved, text: int, document: int) -> tuple[str, ...]:
     return (
         "lost",
         _cell(moved.query, 14),
-        _cell(moved.text, 38),
-        _cell(moved.document, 18),
+        _cell(moved.text, text),
+        _cell(moved.document, document),
         words.ranks(moved),
+        words.unjudged(moved, short=True),
     )
 
 

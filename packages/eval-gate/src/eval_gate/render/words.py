@@ -176,7 +176,7 @@ def latency(arm: ArmVerdict) -> str:
 
 def chance(found: Significance, n: int | None) -> str:
     """How much of a change chance explains, in one line."""
-    if found.difference == found.low == found.high == 0:
+    if found.difference == 0 and found.p == 1:
         return f"{shown(found.metric, 40)} over all queries is what it was in the baseline"
     points, low, high = (_points(value) for value in (found.difference, found.low, found.high))
     p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.2g}"
@@ -199,6 +199,16 @@ def ranks(moved: Moved) -> str:
     """`rank 2 → –`: before and after, a dash where it was not retrieved."""
     before, after = (f"{rank}" if rank else "–" for rank in (moved.before, moved.after))
     return f"rank {before} → {after}"
+
+
+def unjudged(moved: Moved, *, short: bool = False) -> str:
+    """That nobody judged answers which stand above a lost document now; empty where all of them are judged."""
+    if not moved.unjudged:
+        return ""
+    if short:
+        return f"{moved.unjudged} of {moved.above} above unjudged"
+    answers, verb = count(moved.above, "answer"), "is" if moved.unjudged == 1 else "are"
+    return f"  ({moved.unjudged} of the {answers} above {verb} unjudged)"
 
 
 def movement(arm: ArmVerdict) -> str:
@@ -226,6 +236,8 @@ def notes(verdict: Verdict, rules: Iterable[ArmVerdict]) -> Iterator[str]:
             queries = count(len(arm.lost), "query", "queries")
             where = f"{shown(arm.arm, 60)}, {shown(arm.measure or '', 40)}"
             yield f"{where}: {queries} lost{lost}, {len(arm.gained)} gained."
+    if rules_out := excluded(graded):
+        yield rules_out
     still = ["No query was lost or gained against the baselines."] if graded and not moved else []
     if said := " ".join([*still, *_agreement(graded)]):
         yield said
@@ -246,6 +258,20 @@ def notes(verdict: Verdict, rules: Iterable[ArmVerdict]) -> Iterator[str]:
         yield f"Not gated, without floors: {names(verdict.not_gated, 10)}."
     for note in verdict.notes:
         yield f"{shown(note[:1].upper() + note[1:], 600)}."
+
+
+def excluded(arms: Iterable[ArmVerdict]) -> str | None:
+    """What the verdict rules out, in one sentence: the largest loss of each arm's headline that its interval holds."""
+    held = [(arm, arm.headline) for arm in arms if arm.headline is not None]
+    if not held:
+        return None
+    losses = [
+        f"{found.excludes:.1f} points of {shown(found.metric, 40)} "
+        f"({shown(arm.arm, 60)}: {_points(found.low)} to {_points(found.high)})"
+        for arm, found in held[:10]
+    ]
+    more = f" and {len(held) - 10} more" if len(held) > 10 else ""
+    return f"At 95%, no loss above {', '.join(losses)}{more}."
 
 
 def _agreement(arms: Sequence[ArmVerdict]) -> Iterator[str]:
