@@ -110,6 +110,18 @@ def test_without_arguments_all_sets_of_the_arms_are_built_once(here: Path) -> No
     assert failed().code == "config-missing"
 
 
+@pytest.mark.parametrize("out", [".", "kb/built", "link"])
+def test_round2_s10_a_corpus_is_not_built_into_the_set_that_it_is_built_from(here: Path, out: str) -> None:
+    """S10: `--out .` would put the set `kb` over its own folder, and the corpus over its inline documents."""
+    dataset(here / "kb", INLINE)
+    (here / "link").symlink_to(here)
+    before = (here / "kb/corpus.jsonl").read_bytes()
+    error = failed("kb", "--out", out)
+    assert (error.code, error.exit_code) == ("output-is-input", 2)
+    assert (here / "kb/corpus.jsonl").read_bytes() == before
+    assert sorted(path.name for path in (here / "kb").iterdir()) == ["corpus.jsonl", "dataset.toml"]
+
+
 def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """K4: an override replaces the configured location; a configured but absent source raises."""
     dataset(here / "kb", NOTES)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eval_core.errors import CouldNot
+from eval_core.files import atomic, write_text
 from eval_core.reports.report import read_report
 from eval_gate.floors.write import write_all
 
@@ -216,6 +217,53 @@ def test_a_bar_that_is_cut_off_for_good_does_not_pass(
         if make(root).check().code == 0:
             passing.append(count)
     assert passing == [4]
+
+
+# A write that dies where it stands, at the renaming of a file
+DYING = """
+import os, signal, sys
+from eval_gate.cli import main
+left, replace = int(sys.argv.pop(1)), os.replace
+def dying(*names):
+    global left
+    left -= 1
+    replace(*names) if left else os.kill(os.getpid(), signal.SIGKILL)
+os.replace = dying
+main()
+"""
+
+
+@pytest.mark.parametrize("fatal", [1, 2, 3, 4])
+def test_round2_s10_the_next_write_sweeps_what_a_killed_one_left(two: Space, fatal: int) -> None:
+    """S10: hidden files that `git add policy` would commit; whatever was written of it when it was killed."""
+    assert two.gate(*VERB).code == 0
+    verb = ("floor", "--p95-ms", "99999", "--margin", "1", "--reason", "p95_ms=a slower machine", "--write")
+    shutil.rmtree(two.root / ".eval")
+    for _ in range(2):
+        assert two.measure({}).code == 0
+    command = [sys.executable, "-c", DYING, str(fatal), *verb]
+    done = subprocess.run(command, cwd=two.root, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+    hidden = [name for name in two.tree("policy") if "/." in name]
+    assert {Path(name).suffix for name in hidden} == {".kept", ".tmp"}
+    (two.root / "policy" / ".floors.toml.swp").touch()  # an editor's
+    said = two.gate(*verb, *(() if fatal == 1 else ("--reason", "floors=it was broken off")))
+    assert said.code == 0, said.err
+    assert [name for name in two.tree("policy") if "/." in name] == ["policy/.floors.toml.swp"]
+
+
+def test_round2_s10_what_a_living_writer_holds_is_not_swept(tmp_path: Path) -> None:
+    """S10: two commands may write at once; each removes its own, and what nobody holds."""
+    path, left = tmp_path / "a.toml", tmp_path / ".a.toml.abcdefgh.tmp"
+    others = [tmp_path / name for name in (".a.toml.tmp", ".b.toml.abcdefgh.tmp", ".a.toml.abcdefgh.kept")]
+    for file in (left, *others):
+        file.touch()
+    with atomic(path) as stream:
+        stream.write(b"first")
+        assert not left.exists()
+        write_text(path, "second")
+    assert path.read_bytes() == b"first"
+    assert sorted(tmp_path.iterdir()) == sorted([path, *others])
 
 
 # Every arm that is refused is named

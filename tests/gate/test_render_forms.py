@@ -115,7 +115,8 @@ def test_a_file_takes_no_colour(space: Space) -> None:
 @pytest.mark.parametrize("kind", ["below a file", "a folder", "a pipe"])
 def test_an_output_that_cannot_be_written_is_told_after_the_verdict(space: Space, kind: str) -> None:
     """Exit 3; what can be written is, and nothing half-written stays."""
-    target = {"below a file": "eval.toml/out.xml", "a folder": "set", "a pipe": "pipe"}[kind]
+    target = {"below a file": "eval.toml/out.xml", "a folder": "folder", "a pipe": "pipe"}[kind]
+    (space.root / "folder").mkdir()
     if kind == "a pipe":
         os.mkfifo(space.root / "pipe")
     before = space.tree()
@@ -143,10 +144,6 @@ def test_what_stands_in_a_file_is_replaced_whole(space: Space) -> None:
         (["junit="], "write FILE or FORMAT=FILE"),
         ([""], "write FILE or FORMAT=FILE"),
         (["a.md", "junit=./a.md"], "'./a.md' is written already"),
-        (["json=policy/floors.toml"], "'policy/floors.toml': is read by the check"),
-        (["policy/evidence/new.json"], "is read by the check"),
-        (["json=./eval.toml"], "is read by the check"),
-        (["json=.eval/reports/notes.json"], "is read by the check"),
     ],
 )
 def test_outputs_are_understood_before_anything_is_judged(
@@ -156,6 +153,36 @@ def test_outputs_are_understood_before_anything_is_judged(
     before = space.tree()
     done = space.gate("check", *words)
     assert (done.code, done.out, told in done.err) == (2, "", True), done.err
+    assert space.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        ("json=policy/floors.toml", "it lies in policy, which this command reads"),
+        ("policy/evidence/new.json", "it lies in policy"),
+        ("json=eval.toml", "it is read by this command"),
+        ("json=.eval/reports/notes.json", "it lies in .eval/reports"),
+        ("json=set/queries.jsonl", "it lies in set"),
+        ("set/summary.md", "it lies in set"),
+        ("json=alias.json", "it lies in policy"),
+        ("json=named.json", "it is read by this command"),
+        ("json=named.intoto.jsonl", "it is read by this command"),
+        ("json=bars/floors.toml", "it is read by this command"),
+        ("json=bars/evidence/notes.jsonl", "it lies in bars/evidence"),
+    ],
+)
+def test_round2_s10_an_output_that_is_an_input_is_refused(space: Space, output: str, what: str) -> None:
+    """S10: a file that the verb reads, or one in a folder that it reads, is never overwritten by its answer."""
+    (space.root / "alias.json").symlink_to("policy/floors.toml")
+    shutil.copytree(space.root / "policy", space.root / "bars")
+    for path in (space.report, space.sidecar):
+        shutil.copy(path, space.root / path.name.replace("notes", "named"))
+    before = space.tree()
+    words = ("--floors", "bars/floors.toml", "--report", "notes=named.json", "--output", output)
+    done = space.gate("check", *words)
+    assert (done.code, done.out) == (2, "")
+    assert f"--output = '{output.removeprefix('json=')}': {what}" in done.err.replace("\n", " ")
     assert space.tree() == before
 
 

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -54,31 +55,81 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for writing so that it appears whole or not at all.
 
     The bytes go to a temporary file of the same folder, are synced, and take the name in one step. On any error,
-    Ctrl-C included, the temporary file is removed and what stood under the name stays.
+    Ctrl-C included, the temporary file is removed and what stood under the name stays; what a kill leaves goes with the
+    next write.
 
     Raises:
         CouldNot: the folder cannot be written, or the disk is full.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp makes files private; a report is as readable as any file the user makes.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError) and error.errno in _FULL:
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = stack.enter_context(beside(path, ".tmp"))
+        except OSError as error:
             raise unwritable(path, error) from error
-        raise
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            # mkstemp makes files private; a report is as readable as any file the user makes.
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise unwritable(path, error) from error
+            raise
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def beside(path: Path, suffix: str) -> Iterator[tuple[int, str]]:
+    """Make a hidden file beside `path`: its handle and its name, as of `tempfile.mkstemp`.
+
+    Whoever makes it removes it. It is locked until then, so that what the writers of `path` that were killed left, and
+    nothing else, is removed first.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    sweep(path, suffix)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=suffix, dir=path.parent)
+    lock = os.dup(handle)
+    try:
+        with contextlib.suppress(OSError):
+            _lock(lock)
+        yield handle, name
+    finally:
+        os.close(lock)
+
+
+def sweep(path: Path, *suffixes: str) -> None:
+    """Remove hidden files that writers of `path` made with these suffixes and, being killed, could not remove."""
+    own = re.compile(re.escape(f".{path.name}.") + "[a-z0-9_]{8}(" + "|".join(map(re.escape, suffixes)) + ")")
+    with contextlib.suppress(OSError):
+        for left in [entry.path for entry in os.scandir(path.parent) if own.fullmatch(entry.name)]:
+            with contextlib.suppress(OSError):
+                handle = os.open(left, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    _lock(handle)
+                    os.unlink(left)
+                finally:
+                    os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file for as long as it, or a duplicate of it, is open.
+
+    Raises:
+        OSError: another process has locked it, or there are no such locks here.
+    """
+    try:
+        import fcntl
+    except ImportError as error:  # not on Windows
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)) from error
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _umask() -> int:
@@ -118,6 +169,23 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     with atomic(path) as stream:
         for line in lines:
             stream.write(line + b"\n")
+
+
+def refuse_input(option: str, output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse to write where the same command reads: one of these files, or anything in one of these folders.
+
+    Raises:
+        Misuse: `output-is-input`.
+    """
+    own = output.resolve()
+    for place in inputs:
+        whole = place.resolve()
+        if own == whole or (whole.is_dir() and own.is_relative_to(whole)):
+            what = "it is read by this command, and would be overwritten"
+            if own != whole:
+                what = f"it lies in {place}, which this command reads"
+            mend = "Name a file or folder elsewhere."
+            raise Misuse("output-is-input", what, key=option, value=str(output), mend=mend)
 
 
 def refuse_special(path: Path) -> None:

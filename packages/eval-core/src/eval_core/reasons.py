@@ -129,6 +129,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Invalid input",
             "One or more places of the input are wrong; each is listed with file and line.",
         ),
+        "output-is-input": Entry(
+            2,
+            "Output is an input",
+            "The place to write to is one that the command reads, such as the policy or the set.",
+            "Name a file or folder elsewhere.",
+        ),
         "cannot-write": Entry(
             3,
             "Cannot write",

@@ -78,11 +78,15 @@ def reconstruct(
     Each gets OUT/NAME/corpus.jsonl and lock.json, which tells sources, commits, counts and what was skipped. The same
     recipe gives the same bytes on every machine.
     """
+    from eval_core.files import refuse_input
     from eval_core.reconstruct import relevant_overrides
 
     given = parse_sources(sources)
     sets, output = _sets(dataset, config)
     overrides = relevant_overrides((found.definition for found in sets), given)
+    for found in sets:
+        if found.sources:
+            refuse_input("--out", (out or output / "corpora") / found.name, [found.folder])
     width = max(len(found.name) for found in sets)
     locks = []
     for found in sets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,16 +115,18 @@ def check(
     atexit.register(gc.freeze)
     path = floors_path or policy / FLOORS
     places = _places(named, arms)
-    files = _files(outputs, form, (config, policy, path, reports, *places.values()))
-    if _is_plain(path):
+    plain, configured = _is_plain(path), None
+    if not plain:
+        chosen = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
+        configured = _configuration(config, chosen)
+    files = _files(outputs, form, (config, policy, reports), path, places.values(), configured)
+    if plain:
         if required or target is not None:
             raise click.UsageError(
                 f"{path}: plain floors bind no report; --require and --target go with bound ones"
             )
         verdict = _unbound(path, arms, places, reports, allow_unbound)
     else:
-        chosen = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
-        configured = _configuration(config, chosen)
         gate = _Gate(policy, path, config, configured, required, target)
         verdict = gate.verdict(arms, places, reports)
     from eval_gate.render import Place, rendered
@@ -141,18 +143,27 @@ def check(
     return 3 if failed else verdict.exit_code
 
 
-def _files(outputs: tuple[str, ...], form: str, inputs: Iterable[Path]) -> dict[Path, str]:
+def _files(
+    outputs: tuple[str, ...],
+    form: str,
+    inputs: Iterable[Path],
+    floors: Path,
+    named: Collection[Path],
+    configured: Configured | None,
+) -> dict[Path, str]:
     """Which file is to be written in which format; nothing that writes is imported where none is."""
     if not outputs:
         return {}
+    from eval_core.files import refuse_input
+    from eval_core.policy import FOLDER
+    from eval_core.reports.provenance import sidecar
+    from eval_gate.check import sets
     from eval_gate.render.files import destinations
 
     files = destinations(outputs, form)
-    read = [place.resolve() for place in inputs]
+    read = [*inputs, floors, floors.parent / FOLDER, *named, *map(sidecar, named), *sets(configured).values()]
     for file in files:
-        own = file.resolve()
-        if any(own == place or (place.is_dir() and own.is_relative_to(place)) for place in read):
-            raise click.UsageError(f"--output {str(file)!r}: is read by the check; name a file elsewhere")
+        refuse_input("--output", file, read)
     return files
 
 

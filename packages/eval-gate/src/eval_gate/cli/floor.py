@@ -284,7 +284,7 @@ def _joined(refused: Mapping[str, EvalError], others: list[str]) -> EvalError:
 
 
 def _print(found: Mapping[str, Proposed], bar: _Bar, notes: list[str], *, write: bool, form: str) -> None:
-    from eval_gate.floors import Proposal, policy_files, write_all
+    from eval_gate.floors import Proposal, policy_files, sweep_policy, write_all
     from eval_gate.floors.words import proposal, summary, text
 
     moved = {name: one for name, one in found.items() if one.moved}
@@ -294,6 +294,8 @@ def _print(found: Mapping[str, Proposed], bar: _Bar, notes: list[str], *, write:
         files = policy_files(bar.policy, {name: one.after for name, one in moved.items()})
         write_all(files)
         written = [path.as_posix() for path in files]
+    elif write:
+        sweep_policy(bar.policy, found)
     if form == "json":
         whole = Proposal(policy=bar.folder.as_posix(), written=tuple(written), notes=tuple(notes), arms=said)
         click.echo(whole.model_dump_json(by_alias=True, indent=1))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eval_gate.floors.sources import arms_of, history, measured_now, reports_in, uploaded, without_ci_run
     from eval_gate.floors.target import Held, Promotions, against
     from eval_gate.floors.text import budgets_text, floors_text, plain
-    from eval_gate.floors.write import policy_files, write_all
+    from eval_gate.floors.write import policy_files, sweep_policy, write_all
 
 __all__ = [
     "CHOSEN",
@@ -32,6 +32,7 @@ __all__ = [
     "plain",
     "policy_files",
     "reports_in",
+    "sweep_policy",
     "uploaded",
     "without_ci_run",
     "write_all",
@@ -45,5 +46,5 @@ __getattr__ = lazily(
     sources="arms_of history measured_now reports_in uploaded without_ci_run",
     target="Held Promotions against",
     text="budgets_text floors_text plain",
-    write="policy_files write_all",
+    write="policy_files sweep_policy write_all",
 )

@@ -6,13 +6,16 @@ import contextlib
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from eval_core.errors import CouldNot, Refused
-from eval_core.files import atomic
+from eval_core.files import atomic, beside, sweep
 from eval_core.policy import BUDGETS, FLOORS, ArmPolicy, Budget, Policy, dump, path_of, read_evidence
+
+#: Endings of the hidden files that a write makes: what stood, and what is to stand.
+KEPT = ".kept"
+LEFT = (KEPT, ".tmp")
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
@@ -30,7 +33,9 @@ def write_all(files: Mapping[Path, bytes]) -> None:
             message says where it is kept.
     """
     # Ctrl-C waits for this: the change is made, or not begun.
-    with _undisturbed():
+    with _undisturbed(), contextlib.ExitStack() as copies:
+        for path in files:
+            sweep(path, *LEFT)
         changed = [path for path, content in files.items() if _bytes(path) != content]
         made = [
             folder
@@ -41,7 +46,7 @@ def write_all(files: Mapping[Path, bytes]) -> None:
         kept: dict[Path, Path | None] = {}
         try:
             for path in changed:
-                kept[path] = _copy(path) if path.exists() else None
+                kept[path] = _copy(path, copies) if path.exists() else None
             with contextlib.ExitStack() as stack:
                 # What is entered last is renamed first.
                 for path in reversed(changed):
@@ -56,6 +61,16 @@ def write_all(files: Mapping[Path, bytes]) -> None:
                     folder.rmdir()
             raise
         _drop(kept.values())
+
+
+def sweep_policy(policy: Policy, arms: Iterable[str]) -> None:
+    """Remove what a killed write left beside the files of a policy, those of these arms among them."""
+    for path in (
+        policy.folder / FLOORS,
+        policy.folder / BUDGETS,
+        *(path_of(policy.folder, arm) for arm in arms),
+    ):
+        sweep(path, *LEFT)
 
 
 def policy_files(policy: Policy, arms: Mapping[str, ArmPolicy]) -> dict[Path, bytes]:
@@ -105,11 +120,11 @@ def _bytes(path: Path) -> bytes | None:
         raise CouldNot("cannot-write", f"cannot be written: {error.strerror or error}", file=path) from error
 
 
-def _copy(path: Path) -> Path:
+def _copy(path: Path, copies: contextlib.ExitStack) -> Path:
     """Keep what stands under a name beside it, so that putting it back takes no room on the disk."""
     name: str | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".kept", dir=path.parent)
+        handle, name = copies.enter_context(beside(path, KEPT))
         os.close(handle)
         shutil.copy2(path, name)
     except BaseException as error:
