@@ -528,3 +528,29 @@ def test_an_arm_of_which_nothing_was_scored_shows_no_values(shelves: Space) -> N
     assert done.code == 3
     line = next(line for line in done.out.splitlines() if line.startswith(" things"))
     assert line.split()[2:8] == ["0", "–", "–", "–", "–", "–"]
+
+
+ADAPTER = """
+import json, sys
+for line in sys.stdin:
+    number = json.loads(line)["query"].split()[-1]
+    print(json.dumps({"ids": [f"d{number}"] if number != WRONG else []}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("backend", "wrong", "said"), [("jsonl", "", 1), ("jsonl", "3", 0), ("told", "", 0)])
+def test_round2_b7_a_perfect_score_through_the_line_protocol_is_pointed_out(
+    shelves: Space, backend: str, wrong: str, said: int
+) -> None:
+    """B7: a command can read the judgements, which nothing can close but isolation; so its page is named."""
+    shelves.register("told", Told(RIGHT))
+    (shelves.root / "adapter.py").write_text(ADAPTER.replace("WRONG", repr(wrong)))
+    text = 'options.command = ["{python}", "-S", "-E", "adapter.py"]' if backend == "jsonl" else ""
+    shelves.config.unlink(missing_ok=True)
+    shelves.arm(text, name="perfect", backend=backend)
+    done = shelves.core("measure")
+    assert done.code == 0, done.err
+    assert (
+        done.out.count(" perfect: every query answered perfectly; see 'What no gate can prevent' in docs/")
+        == said
+    )

@@ -9,7 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -307,3 +307,73 @@ def test_round2_s8_one_refusal_of_several_arms_is_one_block(two: Space) -> None:
     """S8: what is said of each in the same words is said once."""
     done = two.gate("floor", "--metric", "recal@1")
     assert (done.code, done.err.count("there is no measure 'recal@1'")) == (2, 1), done.err
+
+
+# Runs of two commits
+
+
+IMPORTING = """
+from lib import answers, said
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"ids": answers.get(json.loads(line)["query"], [])}), flush=True)
+"""
+LIB = 'import json\nanswers = json.load(open("answers.json", encoding="utf-8"))\nsaid = 1\n'
+
+
+def one_more_line(*names: str) -> Callable[[Space], None]:
+    def change(space: Space) -> None:
+        for name in names:
+            path = space.root / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text((path.read_text() if path.exists() else "") + "\n")
+
+    return change
+
+
+def from_an_unknown_commit(space: Space) -> None:
+    copied = space.root / ".eval" / "a" / "reports" / "notes.json"
+    space.forge(copied, lambda report: report["environment"].update(commit="5e1f" * 10))
+
+
+@pytest.mark.parametrize(
+    ("change", "files", "said"),
+    [
+        (lambda space: None, "", None),
+        (one_more_line("tools/lib.py"), "", "beside its command differ: tools/lib.py. Where it imports"),
+        (one_more_line("tools/lib.py"), '["tools/l*.py"]', "another system"),
+        (
+            one_more_line(*(f"tools/m{n}.py" for n in range(1, 8))),
+            "",
+            "differ: tools/m1.py, tools/m2.py, tools/m3.py, tools/m4.py, tools/m5.py and 2 more. Where",
+        ),
+        (one_more_line("README.md", "policy/notes.md"), "", None),
+        (from_an_unknown_commit, "", "its runs are of commits 5e1f5e1 and "),
+    ],
+)
+def test_round2_b5_what_a_command_may_import_is_named_where_it_differs(
+    bare: Space, change: Callable[[Space], None], files: str, said: str | None
+) -> None:
+    """B5: two runs of other imports were taken as one system; where nothing names them, git tells that they differ."""
+    (bare.root / "tools").mkdir()
+    (bare.root / "tools" / "adapter.py").write_text(IMPORTING)
+    (bare.root / "tools" / "lib.py").write_text(LIB)
+    named = f'"tools/adapter.py"]\noptions.files = {files or "[]"}'
+    bare.edit(bare.root / "eval.toml", '"adapter.py"]', named)
+    places = []
+    for name in ("a", "b"):
+        bare.commit(name)
+        done = bare.measure()
+        assert done.code == 0, done.err
+        places.append(bare.root / ".eval" / name)
+        shutil.copytree(bare.root / ".eval" / "reports", places[-1] / "reports")
+        if name == "a":
+            change(bare)
+    done = bare.gate("floor", "--from", *places, "--write")
+    if said == "another system":
+        assert (done.code, said in done.err) == (1, True)
+        return
+    assert (done.code, bare.floors.exists()) == (0, True), done.err
+    lines = [line for line in done.out.splitlines() if line.startswith("notes: its runs")]
+    assert (said is not None) == bool(lines)
+    assert said is None or said in lines[0]

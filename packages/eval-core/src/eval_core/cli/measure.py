@@ -194,7 +194,7 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
         for report in reports:
             _details(report)
         click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
-        for line in (*_limits(reports), *_statements(reports)):
+        for line in (*_limits(reports), *_statements(reports), *_perfect(reports)):
             click.echo(line)
     if not notes:
         click.echo(_next(workspace, reports))
@@ -249,6 +249,18 @@ def _statements(reports: list[Report]) -> Iterator[str]:
 
 #: Columns of what is printed below the table.
 WIDTH = 98
+
+def _perfect(reports: list[Report]) -> Iterator[str]:
+    """Arms behind the line protocol that answered every query perfectly: their command can read the judgements."""
+    for report in reports:
+        values = report.summary.overall.metrics
+        deepest = f"recall@{report.cutoffs[-1]}"
+        if report.system.parts.get("backend") == "jsonl" and values.get(deepest) == values.get("hit@1") == 1:
+            yield (
+                f" {report.arm}: every query answered perfectly; see 'What no gate can prevent' in "
+                "docs/backends/jsonl-protocol.md."
+            )
+
 
 _DEEP = ("recall", "ndcg")
 

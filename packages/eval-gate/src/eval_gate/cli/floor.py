@@ -112,7 +112,8 @@ def floor(
 ) -> int:
     """Propose the bar that measured runs give, and write it: floors, baseline, budget and evidence."""
     from eval_core.reports.provenance.configuration import configuration
-    from eval_gate.floors import Wish, plain
+    from eval_gate.check import sets
+    from eval_gate.floors import Wish, beside_the_command, plain
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
@@ -133,6 +134,10 @@ def floor(
     bar = _Bar(policy, configured, native=form == "native")
     source = _Runs(output, config, places, measuring, bar)
     found = _proposed(source.arms(arms), source, bar, wish)
+    for name, one in found.items():
+        known = (policy, config, *(path for arm, path in sets(configured).items() if arm == name))
+        differing = beside_the_command(config.parent, one.after.lines, known)
+        source.notes += [f"{name}: {what}" for what in differing]
     if form == "plain":
         click.echo(plain(one.after for one in found.values()), nl=False)
         return 0

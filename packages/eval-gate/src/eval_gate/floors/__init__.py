@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eval_core import lazily
 
 if TYPE_CHECKING:
+    from eval_gate.floors.commits import beside_the_command
     from eval_gate.floors.difference import changes
     from eval_gate.floors.proposal import Proposal
     from eval_gate.floors.propose import CHOSEN, Proposed, Wish
@@ -24,6 +25,7 @@ __all__ = [
     "Wish",
     "against",
     "arms_of",
+    "beside_the_command",
     "budgets_text",
     "changes",
     "floors_text",
@@ -40,6 +42,7 @@ __all__ = [
 
 __getattr__ = lazily(
     __name__,
+    commits="beside_the_command",
     difference="changes",
     proposal="Proposal",
     propose="CHOSEN Proposed Wish",
