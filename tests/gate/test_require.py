@@ -306,6 +306,18 @@ def test_a_report_that_is_older_than_the_evidence_is_stale(
     assert space.check("--report", f"notes={space.report}").codes == []
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_what_a_report_calls_its_commit_is_no_option_of_git(
+    committed: Space, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVAL_ENV_CLASS", "ci")
+    committed.edit(committed.root / "eval.toml", '"jsonl"', '"jsonl"\nlane = "owner"')
+    committed.forge(committed.report, lambda report: report["environment"].update(commit="--output=written"))
+    words = ("--report", f"notes={committed.report}") if named else ()
+    assert "commit-differs" in committed.check(*words).codes
+    assert not (committed.root / "written").exists()
+
+
 def from_the_future(space: Space) -> None:
     """The evidence stays what it is, and seems to be measured years later."""
     later = [

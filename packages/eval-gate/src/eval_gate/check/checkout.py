@@ -89,8 +89,8 @@ class Checkout:
             if place == ".":
                 without = [f":(exclude,top,literal){name}" for name in KEPT]
             # --no-renames: a file that moved out of policy/ must not be named by where it went alone.
-            arguments = ("diff", "--name-only", "--no-renames", "-z", commit, self.head, "--", ":/")
-            found = self._git(*arguments, *without)
+            arguments = ("diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, self.head)
+            found = self._git(*arguments, "--", ":/", *without)
             self._differing[commit] = None if found is None else _names(found)
         return self._differing[commit]
 
@@ -113,7 +113,8 @@ class Checkout:
         return all(self._is_ancestor(commit) for commit in {line.commit for line in evidence})
 
     def _is_ancestor(self, commit: str | None) -> bool:
-        return commit is not None and self._git("merge-base", "--is-ancestor", commit, "HEAD") is not None
+        arguments = ("merge-base", "--is-ancestor", "--end-of-options", commit or "", "HEAD")
+        return commit is not None and self._git(*arguments) is not None
 
     @cached_property
     def _uncommitted(self) -> tuple[str, ...]:

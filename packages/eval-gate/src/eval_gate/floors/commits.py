@@ -28,13 +28,15 @@ def beside_the_command(root: Path, lines: Sequence[Line], known: Iterable[Path])
         return
     named = [word for word in command if isinstance(word, str) and word in files]
     folders = dict.fromkeys(PurePosixPath(word).parent.as_posix() for word in named)
-    told = [*files, *(os.path.relpath(path, root) for path in known)]
+    told = [*files, *(name for path in known if not (name := os.path.relpath(path, root)).startswith(".."))]
     specs = [*(f":(literal){name}" for name in folders), *(f":(exclude,literal){name}" for name in told)]
     if not folders:
         return
     first, *others = commits
     for other in others:
-        found = git(root, "diff", "--name-only", "--no-renames", "-z", first, other, "--", *specs)
+        # What a report calls its commit is no option of git.
+        revisions = ("--end-of-options", first, other, "--", *specs)
+        found = git(root, "diff", "--name-only", "--no-renames", "-z", *revisions)
         if found is None:
             yield (
                 f"its runs are of commits {first[:7]} and {other[:7]}, which git here cannot compare: nothing says "
