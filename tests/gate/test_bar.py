@@ -454,6 +454,44 @@ def test_what_the_merge_base_has_not_is_held_against_the_target_alone(kept: Spac
     assert not any("changes nothing" in note for note in done.verdict["notes"])
 
 
+def broken_on_main(space: Space, how: str) -> str:
+    """The evidence of `notes` is gone, or does not read, at main; what it was."""
+    sound = space.evidence.read_text()
+    space.git("checkout", "-q", "main")
+    space.evidence.unlink() if how == "gone" else space.evidence.write_text("{")
+    space.commit("broken")
+    return sound
+
+
+@pytest.mark.parametrize("how", ["gone", "malformed"])
+def test_an_arm_whose_evidence_the_target_lost_is_not_new(kept: Space, how: str) -> None:
+    """A4: nothing can be held against it there, so that whoever restores it says so."""
+    sound = broken_on_main(kept, how)
+    kept.git("branch", "-f", "side")
+    kept.git("checkout", "-q", "side")
+    kept.evidence.write_text(sound)
+    done = against(kept)
+    assert (done.code, "bar-loosened" in done.codes) == (1, True)
+    assert "n = 27, whose evidence cannot be read → n = 27" in done.out
+    kept.policy(reasons={"floors": "its evidence is restored"})
+    done = against(kept)
+    assert "bar-loosened" not in done.codes
+    assert [change["reason"] for change in done.verdict["bar"]] == ["its evidence is restored"]
+
+
+@pytest.mark.parametrize("how", ["gone", "malformed"])
+def test_what_the_target_lost_is_held_against_the_merge_base(kept: Space, how: str) -> None:
+    """A4: a branch that began before is neither blamed for it, nor lets more pass in its shadow."""
+    broken_on_main(kept, how)
+    kept.git("checkout", "-q", "side")
+    done = against(kept)
+    assert ("bar-loosened" in done.codes, done.verdict["bar"]) == (False, [])
+    kept.policy(margin=9)
+    done = against(kept)
+    loosened = [reason for reason in done.verdict["reasons"] if reason["code"] == "bar-loosened"]
+    assert [reason["key"] for reason in loosened] == ["margin"]
+
+
 def test_a_reason_is_new_to_the_merge_base_too(kept: Space) -> None:
     """B13, B16: main took a margin back, and its reason with it; the branch began before, and widens under that one."""
     kept.git("checkout", "-q", "main")

@@ -92,6 +92,10 @@ class _There:
         except Refused:
             return None
 
+    def unread(self, name: str | None) -> bool:
+        """Whether an arm has floors and no evidence that can be read, so that nothing can be held against them."""
+        return self.policy is not None and name in self.policy.floors.arms and self.arm(name or "") is None
+
 
 def against(policy: Policy, revision: str, config: Path, parse_rules: Callable[[str, Path], object]) -> Held:
     """Hold a policy against that of a branch, and of the commit where this branch began.
@@ -134,6 +138,8 @@ def against(policy: Policy, revision: str, config: Path, parse_rules: Callable[[
             for key, change in found.items()
             if (key in begun if _known(base, change) else here.has(change))
         }
+        # What the target has lost since, the merge base may still say.
+        found |= {k: c for k, c in begun.items() if target.unread(c.arm) and not base.unread(c.arm)}
         if moved and not begun and not found:
             notes.append(f"this branch changes nothing of the bar; {revision} has moved since it began")
     reasons = [
@@ -256,7 +262,12 @@ class _Here:
         """What differs from the policy of a commit, by what it is about."""
         found = [*self._file(there), *self._lanes(there), *self._promotions(there), *self._waivers(there)]
         for name, arm in self.arms.items():
-            found += changes(there.arm(name), arm)
+            if there.unread(name) and there.policy is not None:
+                before = f"n = {there.policy.floors.arms[name].n}, whose evidence cannot be read"
+                reason = new_reason("floors", there.policy.floors.arms[name].reasons, arm.floors.reasons)
+                found.append(_change("floors", before, f"n = {arm.floors.n}", True, name, reason))
+            else:
+                found += changes(there.arm(name), arm)
         by_key: dict[Key, BarChange] = {}
         for change in found:
             key = (change.arm, change.key, change.measure, change.category)
