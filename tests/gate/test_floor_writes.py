@@ -309,6 +309,22 @@ def test_round2_s8_one_refusal_of_several_arms_is_one_block(two: Space) -> None:
     assert (done.code, done.err.count("there is no measure 'recal@1'")) == (2, 1), done.err
 
 
+@pytest.mark.parametrize("state", ["edited", "untracked", "before the first commit"])
+def test_a_tree_that_carries_no_evidence_is_refused_before_it_is_measured(bare: Space, state: str) -> None:
+    """Minutes of measuring were spent before a refusal that was certain."""
+    bare.answer()
+    if state == "before the first commit":
+        bare.git("init", "-q")
+    else:
+        bare.commit()
+        (bare.root / ("adapter.py" if state == "edited" else "four.py")).write_text("")
+    done = bare.gate("floor", "--measure", "--write")
+    assert (done.code, done.out) == (1, "")
+    assert "the tree has uncommitted changes" in done.err and "run 1 of 2" not in done.err
+    assert state == "before the first commit" or "four.py" in done.err or "adapter.py" in done.err
+    assert not (bare.root / ".eval").exists()
+
+
 # Runs of two commits
 
 

@@ -74,12 +74,18 @@ def measured_now(
     Raises:
         Misuse: no such arm, or wrong configuration.
         CouldNot: a source is absent, or a backend failed.
+        Refused: `evidence-dirty`: the tree has uncommitted changes, before anything is measured.
     """
-    from eval_core.measuring import backend_faults, measure, prepare
+    from eval_core.measuring import backend_faults, measure, observe, prepare, uncommitted
 
     chosen = workspace.chosen(arms)
     if not chosen:
         raise Misuse("arms-none", "no arm is in the lane of pull requests; name one", file=workspace.path)
+    if observe(workspace.root).dirty:
+        files = [line[2:].strip() for line in (uncommitted(workspace.root) or "").splitlines()]
+        some = f" ({', '.join(files[:3])}{', …' if len(files) > 3 else ''})" if files else ""
+        what = f"the tree has uncommitted changes{some}, so no commit would say what is measured"
+        raise Refused("evidence-dirty", what, mend="Commit the changes first; nothing was measured.")
     found: dict[str, list[Line]] = {name: [] for name in chosen}
     with contextlib.chdir(workspace.root):
         here = Workspace(Path(), Path(workspace.path.name), workspace.arms)
