@@ -262,16 +262,17 @@ def notes(verdict: Verdict, rules: Iterable[ArmVerdict]) -> Iterator[str]:
 
 def excluded(arms: Iterable[ArmVerdict]) -> str | None:
     """What the verdict rules out, in one sentence: the largest loss of each arm's headline that its interval holds."""
-    held = [(arm, arm.headline) for arm in arms if arm.headline is not None]
-    if not held:
+    alike: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        if (found := arm.headline) is not None:
+            loss = f"{found.excludes:.1f} points of {shown(found.metric, 40)}"
+            bounds = f"{_points(found.low)} to {_points(found.high)}"
+            alike.setdefault((loss, bounds), []).append(arm.arm)
+    if not alike:
         return None
-    losses = [
-        f"{found.excludes:.1f} points of {shown(found.metric, 40)} "
-        f"({shown(arm.arm, 60)}: {_points(found.low)} to {_points(found.high)})"
-        for arm, found in held[:10]
-    ]
-    more = f" and {len(held) - 10} more" if len(held) > 10 else ""
-    return f"At 95%, no loss above {', '.join(losses)}{more}."
+    losses = [f"{loss} ({names(of)}: {bounds})" for (loss, bounds), of in alike.items()]
+    more = f" and {len(losses) - 10} more" if len(losses) > 10 else ""
+    return f"At 95%, no loss above {', '.join(losses[:10])}{more}."
 
 
 def _agreement(arms: Sequence[ArmVerdict]) -> Iterator[str]:

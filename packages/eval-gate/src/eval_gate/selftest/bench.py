@@ -81,6 +81,7 @@ class Bench:
         self._before: dict[Path, bytes | None] = {}
         self._head: str | None = None
         self._moved = False
+        self._overlooked: list[Path] = []
         shutil.copytree(policy, root / "policy")
         for path in config.parent.iterdir():
             if not path.name.startswith((".git", ".eval")) and not (root / path.name).exists():
@@ -211,6 +212,9 @@ class Bench:
             for path, raw in self._before.items():
                 _write(path, raw)
             self._before.clear()
+            for path in self._overlooked:
+                self.run_git("update-index", "--no-skip-worktree", str(path))
+            self._overlooked.clear()
             if self._moved and self._head is not None:
                 self.run_git("reset", "--quiet", self._head)
                 self._moved = False
@@ -299,6 +303,11 @@ class Bench:
         """Have git track a file that it ignores."""
         self.run_git("add", "--force", str(path))
         self._moved = True
+
+    def overlook(self, path: Path) -> None:
+        """Tell git not to look at a file."""
+        self.run_git("update-index", "--skip-worktree", str(path))
+        self._overlooked.append(path)
 
     def commit(self) -> str:
         """Commit what lies here, as the state that `--target HEAD` then names."""

@@ -124,6 +124,14 @@ def worse(bench: Bench) -> Report:
     return rebuilt(bench.report, [lost(row) if row is hit else row for row in bench.report.rows])
 
 
+def overlooked(bench: Bench) -> None:
+    """Another eval.toml, at which git was told not to look."""
+    if not bench.config.exists():
+        raise Untried("there is no eval.toml")
+    bench.overlook(bench.config)
+    bench.put(bench.config, bench.config.read_bytes() + b"\n# changed\n")
+
+
 def rewritten_run(bench: Bench) -> None:
     old, *others = bench.floors.lines
     line = _run(bench, 0, worse(bench), old.run_id)

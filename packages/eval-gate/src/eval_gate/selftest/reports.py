@@ -363,6 +363,17 @@ def slow(bench: Bench, budget: float, latency: Latency) -> dict[str, Any]:
     return {"latency": latency.model_copy(update=slower)}
 
 
+def faster(bench: Bench, budget: float, latency: Latency) -> dict[str, Any]:
+    times = {name: value / 10 for name, value in latency.model_dump().items() if isinstance(value, float)}
+    return {"latency": latency.model_copy(update=times)}
+
+
+def faster_by_hand(bench: Bench) -> None:
+    """A better latency, which the rows do not hold, and no provenance that would say another one."""
+    timed(faster)(bench)
+    bench.put(sidecar(bench.report_path), None)
+
+
 def few_samples(bench: Bench, budget: float, latency: Latency) -> dict[str, Any]:
     if bench.report.n >= LATENCY_SAMPLES:
         raise Untried("one pass over the queries gives enough samples")
