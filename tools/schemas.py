@@ -17,6 +17,7 @@ from eval_core.contract import models as contract_models
 from eval_core.explain import Explanation
 from eval_core.measuring import Measurement
 from eval_core.policy import Budgets, Floors, Line
+from eval_core.policy.figures import Figures
 from eval_core.publish import Publication
 from eval_core.reconstruct import Lock
 from eval_core.reports import Report
@@ -44,6 +45,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "inspection-v1": Inspection,
     "measurement-v1": Measurement,
     "report-v1": Report,
+    "figures-v1": Figures,
     "provenance-v1": Statement,
     "publish-v1": Publication,
     "waivers-v1": Waivers,

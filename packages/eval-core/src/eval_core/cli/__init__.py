@@ -15,6 +15,7 @@ _EPILOG = """\b
 Examples:
   eval-core measure                     every arm of eval.toml, one table
   eval-core measure memory-bm25         one arm by name
+  eval-core show memory-bm25            its report: figures by category, and what they cannot show
   eval-core reconstruct datasets/code   rebuild a corpus from its pinned sources
   eval-core inspect datasets/memory     what a set is made of, and what it cannot show
   eval-core query add datasets/memory new.jsonl --source agent
@@ -33,6 +34,10 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "Rebuild corpora from their pinned sources.",
         ),
         "measure": ("eval_core.cli.measure:measure", "Measure arms and write a run and a report for each."),
+        "show": (
+            "eval_core.cli.show:show",
+            "Show a report to a person: figures by category, limits, health.",
+        ),
         "score": ("eval_core.cli.score:score", "Score a run against judgements: TREC, JSONL or BEIR files."),
         "compare": (
             "eval_core.cli.compare:compare",

@@ -80,7 +80,7 @@ def explain(
         )
     given = context.get_parameter_source("config") is not click.core.ParameterSource.DEFAULT
     workspace = load_workspace(config) if given or os.path.exists(config) else None
-    path, arm = _find(report, config.parent, list(workspace.arms) if workspace else [])
+    path, arm = find_report(report, config.parent, list(workspace.arms) if workspace else [])
     read = read_report(path, arm)
     found = explain_report(
         read,
@@ -99,7 +99,7 @@ def explain(
     return 0
 
 
-def _find(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None]:
+def find_report(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None]:
     """The report's path, and the arm that it must be of where it was called by the arm's name."""
     from eval_core.config import OUTPUT
     from eval_core.errors import Misuse, Refused, did_you_mean
