@@ -25,6 +25,7 @@ from eval_core.reports.provenance.models import Statement
 from eval_core.reports.waivers import Waivers
 from eval_core.scoring.models import Score
 from eval_core.sets import Definition, Limits, Saturation
+from eval_gate.demo import Demo
 from eval_gate.floors import Proposal
 from eval_gate.guard import GuardVerdict
 from eval_gate.power import Power, Unchanged
@@ -62,6 +63,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "power-v1": Power,
     "aa-v1": Unchanged,
     "self-test-v2": SelfTest,
+    "demo-v1": Demo,
     "promotion-v1": Promotion,
     "promotion-record-v1": PromotionRecord,
     "promotion-rules-v1": Rules,

@@ -144,7 +144,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "internal-error": Entry(
             3, "Fault of the program", "The program contradicted itself; your input is not at fault."
         ),
-        "git-failed": Entry(3, "git failed", "A git command that the self-test needs did not succeed."),
+        "git-failed": Entry(
+            3, "git failed", "A git command that the self-test or the demonstration needs did not succeed."
+        ),
         "half-written": Entry(
             3,
             "Half written",
@@ -284,6 +286,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
     },
     "Backends": {
         "backend-unknown": Entry(2, "Unknown backend", "No installed package has a backend of this name."),
+        "demo-backend-missing": Entry(
+            3,
+            "No bm25 for the demonstration",
+            "The demonstration measures bm25, and no installed package has it.",
+            "Install packages/backends of this repository beside eval-gate.",
+        ),
         "backend-ambiguous": Entry(
             2, "Ambiguous backend", "Several installed packages have a backend of this name."
         ),

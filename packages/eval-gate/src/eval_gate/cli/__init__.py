@@ -12,6 +12,7 @@ from eval_gate import __version__
 
 _EPILOG = """\b
 Examples:
+  eval-gate demo                          see the gate pass, fail and refuse, on a small set of its own
   eval-gate floor memory-bm25 --measure   measure twice, and propose the bar
   eval-gate floor --measure --write       write it, with the evidence it stands on
   eval-gate check                         grade the reports of .eval/reports against policy/
@@ -35,6 +36,7 @@ Exit codes: 0 passed, 1 no, 2 wrong usage or policy file, 3 could not.
             "Attack the gate with this workspace's own inputs.",
         ),
         "guard": ("eval_gate.cli.guard:guard", "Check that every judged path is a file of the commit."),
+        "demo": ("eval_gate.cli.demo:demo", "See the gate work, on a small set of its own."),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
