@@ -46,7 +46,7 @@ def cli() -> None:
     """Gate merges on measured retrieval quality.
 
     Judging opens no socket, starts nothing, imports no backend and writes nothing. Only floor and promote write the
-    policy, and only with --write; aa, self-test and floor --measure measure.
+    policy, and only with --write; aa, self-test and floor --measure measure; demo works in a folder of its own.
     """
 
 
