@@ -128,6 +128,7 @@ OURS = {
     "eval_core.cli",
     "eval_core.cli.app",
     "eval_core.cli.output",
+    "eval_core.cli.workspace",
     "eval_core.console",
     "eval_core.errors",
     "eval_core.files",

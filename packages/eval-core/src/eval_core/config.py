@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -144,6 +145,17 @@ class Workspace:
         return {name: arm for name, arm in self.arms.items() if lane is None or arm.lane == lane}
 
 
+def command(*words: str, config: Path) -> str:
+    """A command line for the workspace of `config`, as it is typed in the current folder."""
+    return shlex.join([*words, *(["--config", str(config)] if config != CONFIG else [])])
+
+
+def missing(path: Path) -> Misuse:
+    """The error for an eval.toml that is not there."""
+    mend = "Run in the folder that holds eval.toml, or say --config FILE."
+    return Misuse("config-missing", "there is no such file", file=path, mend=mend)
+
+
 def load_workspace(path: Path = CONFIG) -> Workspace:
     """Read `eval.toml`.
 
@@ -152,12 +164,7 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
         Faults: it does not fit; every fault is listed, with its line.
     """
     if not os.path.exists(path):
-        raise Misuse(
-            "config-missing",
-            "there is no such file",
-            file=path,
-            mend="Run in the folder that holds eval.toml, or say --config FILE.",
-        )
+        raise missing(path)
     content = read_toml(path, EvalFile, "configuration")
     workspace = Workspace(path.parent, path, dict(content.arms), dict(content.default))
     strange = [name for name in content.arms if not re.fullmatch(NAME.strip("^$"), name)]

@@ -81,7 +81,13 @@ class Inspection(Closed):
 
 
 def inspect_set(
-    folder: Path, split: str | None, overrides: Mapping[str, Path], *, headroom: bool, samples: int
+    folder: Path,
+    split: str | None,
+    overrides: Mapping[str, Path],
+    *,
+    headroom: bool,
+    samples: int,
+    config: Path,
 ) -> Inspection:
     """Look at a dataset folder; its corpus is rebuilt from its sources where it has any.
 
@@ -95,7 +101,7 @@ def inspect_set(
     arms = {
         name: Arm(dataset=str(folder.absolute()), backend=name, split=split, repetitions=1) for name in names
     }
-    workspace = Workspace(Path(), Path("eval.toml"), arms)
+    workspace = Workspace(config.parent, config, arms)
     try:
         plans = prepare(workspace, arms, overrides)
     except Faults as error:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import config_option
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -70,7 +72,7 @@ _SHOWN = 20
 @click.option(
     "--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Queries to list of an arm."
 )
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@config_option()
 @click.option("--backends", metavar="A,B", help="Search backends, compared over the queries of --manifest.")
 @click.option("--manifest", type=click.Path(path_type=Path), help="Queries with the files that answer them.")
 @click.option(

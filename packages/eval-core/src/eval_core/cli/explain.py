@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from eval_core.cli.workspace import config_option
 
 if TYPE_CHECKING:
     from eval_core.compare.models import Entry
@@ -51,14 +52,12 @@ _PLACES: Mapping[str, str] = {
     metavar="REPORT",
     help="What to compare with: a path, an arm's name or baseline:ARM.  [default: the arm's baseline]",
 )
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@config_option()
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
 @click.option("--full", is_flag=True, help="Whole texts, not excerpts.")
-@click.pass_context
 def explain(
-    context: click.Context,
     report: str,
     queries: tuple[str, ...],
     lost: bool,
@@ -78,8 +77,7 @@ def explain(
             "say which queries: name them (eval-core explain REPORT QUERY), or say --lost (those that the baseline "
             "scores better), or --missed (those not within the cut-off)"
         )
-    given = context.get_parameter_source("config") is not click.core.ParameterSource.DEFAULT
-    workspace = load_workspace(config) if given or os.path.exists(config) else None
+    workspace = load_workspace(config) if config.exists() else None
     path, arm = find_report(report, config.parent, list(workspace.arms) if workspace else [])
     read = read_report(path, arm)
     found = explain_report(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import config_option
+
 if TYPE_CHECKING:
     from eval_core.authoring.inspect import Extreme, Inspection, Ranker
 
@@ -28,6 +30,7 @@ OPEN, CLOSE = "<!-- headroom -->", "<!-- /headroom -->"
 
 @click.command(epilog=_EPILOG)
 @click.argument("dataset", type=click.Path(path_type=Path))
+@config_option("The workspace: beside it, .eval holds the corpora.")
 @click.option("--split", help="qrels/SPLIT.tsv; the only one, or test.")
 @click.option("--headroom", is_flag=True, help="Also measure random, popularity, overlap and bm25.")
 @click.option("--samples", type=click.IntRange(0, 100), default=3, show_default=True, help="Queries to show.")
@@ -45,6 +48,7 @@ OPEN, CLOSE = "<!-- headroom -->", "<!-- /headroom -->"
 )
 def inspect(
     dataset: Path,
+    config: Path,
     split: str | None,
     headroom: bool,
     samples: int,
@@ -61,7 +65,9 @@ def inspect(
         raise click.UsageError("--into takes the headroom table; say --headroom too")
     if check and into is None:
         raise click.UsageError("--check goes with --into PAGE")
-    found = inspect_set(dataset, split, parse_sources(sources), headroom=headroom, samples=samples)
+    found = inspect_set(
+        dataset, split, parse_sources(sources), headroom=headroom, samples=samples, config=config
+    )
     if into is not None:
         place = _put(into, markdown(found.headroom), check)
         click.echo(f"{into}: the headroom table of {found.name} {place}", err=form == "json")

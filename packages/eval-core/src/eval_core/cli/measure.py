@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import config_option
+
 if TYPE_CHECKING:
     from eval_core.config import Workspace
     from eval_core.measuring.loop import Progress
@@ -48,7 +50,7 @@ the same.
 @click.option(
     "--source", "sources", multiple=True, metavar="NAME=PATH", help="Another place for a source. Repeatable."
 )
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@config_option()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
 def measure(
@@ -136,12 +138,10 @@ def measure(
 
 def _again(arms: tuple[str, ...], lane: str, config: Path) -> str:
     """The command line that goes on with what was interrupted."""
-    import shlex
+    from eval_core.config import command
 
-    words = ["eval-core", "measure", *arms]
-    words += ["--lane", lane] if lane != "pull-request" else []
-    words += ["--config", str(config)] if config != Path("eval.toml") else []
-    return shlex.join([*words, "--resume"])
+    words = [*arms, *(["--lane", lane] if lane != "pull-request" else []), "--resume"]
+    return command("eval-core", "measure", *words, config=config)
 
 
 @contextlib.contextmanager
@@ -347,13 +347,18 @@ def _altered(report: Report) -> Iterator[str]:
 
 
 def _next(workspace: Workspace, reports: list[Report]) -> str:
+    from eval_core.config import command
+
     if any(not report.health.ok for report in reports):
         return "Next: mend what errored and measure again; a report with errored rows is no evidence."
     if any(report.resumed for report in reports):
         return "Next: measure once more, in one go: a resumed run is whole, and neither evidence nor graded."
     if (workspace.root / "policy" / "floors.toml").exists():
-        return "Next: eval-gate check          grade them against policy/"
+        check = command("eval-gate", "check", config=workspace.path)
+        return f"Next: {check}          grade them against policy/"
     history = workspace.output("history")
     if any(len(list((history / report.arm).glob("*.json"))) < 2 for report in reports):
-        return "Next: eval-gate floor --measure   measure twice and propose the bar (one run is no floor)"
-    return "Next: eval-gate floor          propose the bar from the runs in .eval/history"
+        floor = command("eval-gate", "floor", "--measure", config=workspace.path)
+        return f"Next: {floor}   measure twice and propose the bar (one run is no floor)"
+    floor = command("eval-gate", "floor", config=workspace.path)
+    return f"Next: {floor}          propose the bar from the runs in .eval/history"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from eval_core.publish.models import Publication
 
@@ -36,12 +38,10 @@ that cannot be read; 3 a page cannot be written.
 @click.command(epilog=_EPILOG)
 @click.argument("pages", nargs=-1, type=click.Path(path_type=Path), metavar="[PAGE]...")
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 where a page says another number.")
-@click.option(
+@beside(
     "--policy",
-    type=click.Path(path_type=Path),
-    default=Path("policy"),
-    show_default=True,
-    help="The folder of floors and evidence: the last run that an arm's floors stand on is quoted.",
+    place="policy",
+    text="The folder of floors and evidence: the last run that an arm's floors stand on is quoted.",
 )
 @click.option(
     "--from",
@@ -50,10 +50,8 @@ that cannot be read; 3 a page cannot be written.
     metavar="FILE",
     help="Another repository's published values, JSON or TOML.",
 )
-@click.option(
-    "--waivers", type=click.Path(path_type=Path), default=Path("policy/waivers.toml"), show_default=True
-)
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@beside("--waivers", place="policy/waivers.toml")
+@config_option()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def publish(
     pages: tuple[Path, ...],
@@ -72,7 +70,7 @@ def publish(
     from eval_core.reports.waivers import read
 
     done = put(
-        pages or usual(),
+        pages or usual(config.parent),
         check=check,
         policy=policy,
         config=config,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_core.cli.app import Verbs
+from eval_core.cli.workspace import config_option
 
 if TYPE_CHECKING:
     from eval_core.authoring.questions.result import Added
@@ -48,11 +49,7 @@ def query() -> None:
 @click.option("--split", help="qrels/SPLIT.tsv; the only one, or test.")
 @click.option("--allow-similar", is_flag=True, help="Take questions of nearly the same words.")
 @click.option("--dry-run", is_flag=True, help="Review and try out, write nothing.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    help="Whose arms measure the set; beside it, .eval holds the corpora.  [default: eval.toml, where there is one]",
-)
+@config_option("Whose arms measure the set; beside it, .eval holds the corpora.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def add(
     dataset: Path,
@@ -61,16 +58,16 @@ def add(
     split: str | None,
     allow_similar: bool,
     dry_run: bool,
-    config: Path | None,
+    config: Path,
     form: str,
 ) -> None:
     """Append the questions of FILE to the dataset folder SET."""
     from eval_core.authoring.questions.add import add_questions
-    from eval_core.config import CONFIG, OUTPUT, load_workspace
+    from eval_core.config import OUTPUT, load_workspace
 
     if not source.strip():
         raise click.UsageError("--source is empty; say who asked, such as agent")
-    workspace = load_workspace(config or CONFIG) if config or CONFIG.exists() else None
+    workspace = load_workspace(config) if config.exists() else None
     found = add_questions(
         dataset,
         file,

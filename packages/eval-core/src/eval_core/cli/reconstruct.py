@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from eval_core.reconstruct.lock import Lock
     from eval_core.sets.definition import Definition
@@ -49,28 +51,16 @@ class _Set:
     help="Read a source from another place; its commit or digest must still fit. May be repeated. "
     "The environment variable EVAL_SOURCE_NAME does the same.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("eval.toml"),
-    show_default=True,
-    help="The arms' file.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where corpora are written, a folder each.  [default: .eval/corpora]",
-)
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="Where what was fetched is kept.  [default: .eval/cache]"
-)
+@config_option()
+@beside("--out", place=".eval/corpora", text="Where corpora are written, a folder each.")
+@beside("--cache", place=".eval/cache", text="Where what was fetched is kept.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def reconstruct(
     dataset: tuple[Path, ...],
     sources: tuple[str, ...],
     config: Path,
-    out: Path | None,
-    cache: Path | None,
+    out: Path,
+    cache: Path,
     form: str,
 ) -> None:
     """Build the corpora of DATASET folders (of all arms' sets where none is named) from their sources.
@@ -82,7 +72,7 @@ def reconstruct(
     from eval_core.reconstruct import relevant_overrides
 
     given = parse_sources(sources)
-    sets, output = _sets(dataset, config)
+    sets = _sets(dataset, config)
     overrides = relevant_overrides((found.definition for found in sets), given)
     for found in sets:
         if found.sources:
@@ -90,7 +80,7 @@ def reconstruct(
     width = max(len(found.name) for found in sets)
     locks = []
     for found in sets:
-        lock = _one(found, out or output / "corpora", cache or output / "cache", overrides)
+        lock = _one(found, out, cache, overrides)
         locks.append(lock)
         if form == "table":
             click.echo("\n".join([lock_line(lock, width), *lock_details(lock)]))
@@ -99,17 +89,15 @@ def reconstruct(
         click.echo(json.dumps(tables, indent=2, ensure_ascii=False))
 
 
-def _sets(folders: tuple[Path, ...], config: Path) -> tuple[list[_Set], Path]:
-    """The sets that are asked for, and where output goes."""
-    from eval_core.config import OUTPUT, load_workspace
+def _sets(folders: tuple[Path, ...], config: Path) -> list[_Set]:
+    """The sets that are asked for."""
+    from eval_core.config import load_workspace
     from eval_core.errors import Misuse
     from eval_core.sets.definition import read_definition
 
-    output = OUTPUT
     if not folders:
         workspace = load_workspace(config)
         folders = tuple(dict.fromkeys(workspace.dataset_folder(arm) for arm in workspace.arms.values()))
-        output = workspace.root / OUTPUT
     sets: dict[str, _Set] = {}
     for folder in folders:
         if not folder.is_dir():
@@ -122,7 +110,7 @@ def _sets(folders: tuple[Path, ...], config: Path) -> tuple[list[_Set], Path]:
                 f"has the name {found.name!r}, as {other.folder} does; give one of them another name",
                 file=folder,
             )
-    return list(sets.values()), output
+    return list(sets.values())
 
 
 def parse_sources(sources: tuple[str, ...]) -> dict[str, Path]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import config_option
+
 if TYPE_CHECKING:
     from eval_core.errors import EvalError
     from eval_core.reports.report import Report
@@ -28,7 +30,8 @@ Exit codes: 0 sound, 1 a report or evidence that does not hold, 2 a set or confi
 @click.command(epilog=_EPILOG)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option("--split", help="Of a set, qrels/SPLIT.tsv alone; all of them where it is not given.")
-def validate(paths: tuple[Path, ...], split: str | None) -> int:
+@config_option("The workspace: beside it, .eval holds the corpora.")
+def validate(paths: tuple[Path, ...], split: str | None, config: Path) -> int:
     """Check sets, reports, evidence and eval.toml, and say everything that is wrong, with file and line."""
     from eval_core.console import count, utf8
     from eval_core.errors import EvalError
@@ -38,7 +41,7 @@ def validate(paths: tuple[Path, ...], split: str | None) -> int:
     worst = 0
     for path in paths:
         try:
-            found = _check(path, split)
+            found = _check(path, split, config.parent)
         except EvalError as error:
             click.echo(utf8(str(error) if _names(error, path) else f"{path}: {error}"))
             worst = max(worst, error.exit_code)
@@ -58,13 +61,13 @@ def _names(error: EvalError, path: Path) -> bool:
     return any(file is not None and Path(file).is_relative_to(path) for file in about)
 
 
-def _check(path: Path, split: str | None) -> list[str]:
+def _check(path: Path, split: str | None, root: Path) -> list[str]:
     from eval_core.errors import Misuse
 
     if not path.exists() and path.suffix != ".json":
         raise Misuse("file-missing", "there is no such file or folder", file=path)
     if path.is_dir():
-        return _set(path, split)
+        return _set(path, split, root)
     if path.name == "dataset.toml":
         from eval_core.sets.definition import read_definition
 
@@ -93,15 +96,16 @@ def _check(path: Path, split: str | None) -> list[str]:
     return [_report(path)]
 
 
-def _set(folder: Path, split: str | None) -> list[str]:
+def _set(folder: Path, split: str | None, root: Path) -> list[str]:
     """Check a set, each of its splits, or the one that is named; a fault that several have is told once."""
+    from eval_core.config import OUTPUT
     from eval_core.console import count
     from eval_core.errors import Fault, Faults
     from eval_core.sets.dataset import CONSEQUENCE, load, splits_of
     from eval_core.sets.definition import read_definition
 
     definition = read_definition(folder)
-    corpus = _rebuilt(folder, definition)
+    corpus = _rebuilt(folder, definition, root / OUTPUT)
     faults: list[Fault] = []
     told: list[str] = []
     splits: list[str | None] = [split] if split is not None else [*splits_of(folder)]
@@ -230,15 +234,14 @@ def _unjudged(dataset: Dataset) -> list[str]:
     return [f"{count(unjudged, 'query', 'queries')} without a positive judgement"] if unjudged else []
 
 
-def _rebuilt(folder: Path, definition: Definition | None) -> Path | None:
+def _rebuilt(folder: Path, definition: Definition | None, output: Path) -> Path | None:
     """The corpus of a set that comes from sources elsewhere, rebuilt; None where it lies in the folder."""
-    from eval_core.config import OUTPUT
     from eval_core.reconstruct import CORPUS, overrides_from_environment, reconstruct
 
     sources = definition.corpus.source if definition is not None and definition.corpus is not None else ()
     if definition is None or all(source.type == "inline" for source in sources):
         return None
-    out = OUTPUT / "corpora" / definition.name
+    out = output / "corpora" / definition.name
     overrides = overrides_from_environment(source.name for source in sources)
-    reconstruct(folder, definition, out, overrides=overrides, cache=OUTPUT / "cache")
+    reconstruct(folder, definition, out, overrides=overrides, cache=output / "cache")
     return out / CORPUS

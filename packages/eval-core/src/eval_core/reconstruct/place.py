@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
+from eval_core.config import CONFIG, command
 from eval_core.errors import CouldNot
 from eval_core.sets.definition import Definition, Inline
 
@@ -29,7 +29,7 @@ def corpus_of(folder: Path, definition: Definition | None, output: Path) -> Path
     if definition is None or recipe is None or all(_as_it_lies(source) for source in recipe.source):
         return folder / CORPUS
     place = output / "corpora" / definition.name
-    mend = f"eval-core reconstruct {shlex.quote(str(folder))}"
+    mend = command("eval-core", "reconstruct", str(folder), config=output.parent / CONFIG)
     if not (place / CORPUS).is_file() or not (place / LOCK).is_file():
         what = f"the corpus of {definition.name!r} is not built yet"
         raise CouldNot("corpus-absent", what, file=place / CORPUS, mend=mend)

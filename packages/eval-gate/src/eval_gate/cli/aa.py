@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from eval_core.policy import Policy
     from eval_gate.power import Unchanged
@@ -37,8 +39,8 @@ configuration or policy file; 3 measuring failed.
 @click.option(
     "--evidence", is_flag=True, help="Take the runs that the arm's floors stand on; measure nothing."
 )
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
+@config_option()
+@beside("--policy", place="policy")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def aa(arm: str, runs: int | None, evidence: bool, config: Path, policy: Path, form: str) -> int:
     """Measure an arm RUNS times without a change: its flip rate, the margin that follows, and false alarms."""

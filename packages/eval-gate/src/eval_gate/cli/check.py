@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from eval_core.policy import ArmPolicy, Policy
     from eval_core.reports.provenance.configuration import Configured
@@ -46,8 +48,8 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
 
 @click.command(epilog=_EPILOG)
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
-@click.option("--reports", type=click.Path(path_type=Path), default=Path(".eval/reports"), show_default=True)
+@beside("--policy", place="policy")
+@beside("--reports", place=".eval/reports")
 @click.option(
     "--floors",
     "floors_path",
@@ -70,13 +72,7 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
 @click.option(
     "--target", metavar="REV", help="Refuse a bar that is looser than at this commit, unless it says why."
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("eval.toml"),
-    show_default=True,
-    help="Reports must be of what it says of their arm; where there is one.",
-)
+@config_option("Reports must be of what it says of their arm; where there is one.")
 @click.option(
     "--format",
     "form",
@@ -92,9 +88,7 @@ or cannot be graded; 2 wrong usage or policy file; 3 this program failed.
     metavar="[FORMAT=]FILE",
     help="Also write the verdict to a file, in the format that is printed or another. Repeatable.",
 )
-@click.pass_context
 def check(
-    context: click.Context,
     arms: tuple[str, ...],
     policy: Path,
     reports: Path,
@@ -115,10 +109,8 @@ def check(
     atexit.register(gc.freeze)
     path = floors_path or policy / FLOORS
     places = _places(named, arms)
-    plain, configured = _is_plain(path), None
-    if not plain:
-        chosen = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
-        configured = _configuration(config, chosen)
+    plain = _is_plain(path)
+    configured = None if plain else _configuration(config)
     files = _files(outputs, form, (config, policy, reports), path, places.values(), configured)
     if plain:
         if required or target is not None:
@@ -199,9 +191,9 @@ def _selected(
     return tuple(dict.fromkeys(arms)) or tuple(known)
 
 
-def _configuration(config: Path, named: bool) -> Configured | None:
-    """eval.toml, None where there is none. One that was named must be there."""
-    if not (named or config.exists()):
+def _configuration(config: Path) -> Configured | None:
+    """eval.toml, None where there is none."""
+    if not config.exists():
         return None
     from eval_core.reports.provenance.configuration import configuration
 

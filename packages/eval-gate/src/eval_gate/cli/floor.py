@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
 from eval_gate.cli.types import POSITIVE, Finite, Several, drops, reasons
 from eval_gate.cli.types import margin as margin_of
 
@@ -83,15 +84,9 @@ All that is asked for is written, or nothing. Nothing is written where no number
 @click.option(
     "--format", "output_format", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path(".eval"),
-    show_default=True,
-    help="Where measuring wrote.",
-)
+@beside("--policy", place="policy")
+@config_option()
+@beside("--output", place=".eval", text="Where measuring wrote.")
 def floor(
     arms: tuple[str, ...],
     measuring: bool,

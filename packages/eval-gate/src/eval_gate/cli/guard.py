@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,25 +43,18 @@ SHOWN = 20
 
 @click.command(epilog=_EPILOG)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
-@click.option(
+@beside(
     "--repo",
+    place="",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=Path("."),
-    show_default=True,
     metavar="DIR",
-    help="The repository, or a folder inside it.",
+    text="The repository, or a folder inside it.",
 )
 @click.option(
     "--commit", "revision", default="HEAD", show_default=True, metavar="REV", help="The commit to look in."
 )
 @click.option("--root", default="", metavar="DIR", help="The folder of it that manifests' paths start from.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=Path("eval.toml"),
-    show_default=True,
-    help="Names the sets that are looked at where no PATH is given.",
-)
+@config_option("Names the sets that are looked at where no PATH is given.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def guard(paths: tuple[Path, ...], repo: Path, revision: str, root: str, config: Path, form: str) -> int:
     """Check that every judged path exists as a file in a commit's tree; exit 1 unless all do.

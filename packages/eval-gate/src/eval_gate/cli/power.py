@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
 from eval_gate.cli.types import SHARE
 
 _EPILOG = """\b
@@ -30,8 +31,8 @@ built (what the other arms resolve is said all the same).
 
 @click.command(epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="[ARM|DATASET]...")
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
+@config_option()
+@beside("--policy", place="policy")
 @click.option(
     "--flip-rate",
     type=SHARE,

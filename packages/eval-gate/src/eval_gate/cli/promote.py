@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
 from eval_gate.cli.types import POSITIVE
 
 if TYPE_CHECKING:
@@ -63,17 +64,9 @@ written; 2 wrong usage, rules or policy; 3 no repository, or this program failed
 @click.option("--p95-ms", type=POSITIVE, help="The budget of its latency; the one that stands, else 300.")
 @click.option("--reason", help="Why; kept in the record, and beside a budget of more than 300 ms.")
 @click.option("--write", is_flag=True, help="Make the change, all or nothing.")
-@click.option(
-    "--policy", "folder", type=click.Path(path_type=Path), default=Path("policy"), show_default=True
-)
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
-@click.option(
-    "--reports",
-    type=click.Path(path_type=Path),
-    default=Path(".eval/reports"),
-    show_default=True,
-    help="Where the candidate was measured last: its latency.",
-)
+@beside("--policy", "folder", place="policy")
+@config_option()
+@beside("--reports", place=".eval/reports", text="Where the candidate was measured last: its latency.")
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )

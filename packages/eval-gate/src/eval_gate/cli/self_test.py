@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eval_core.cli.workspace import beside, config_option
+
 if TYPE_CHECKING:
     from eval_gate.selftest import Progress
 
@@ -33,8 +35,8 @@ usage, configuration or policy file; 3 something could not be done.
 
 @click.command(epilog=_EPILOG)
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
-@click.option("--policy", type=click.Path(path_type=Path), default=Path("policy"), show_default=True)
+@config_option()
+@beside("--policy", place="policy")
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )

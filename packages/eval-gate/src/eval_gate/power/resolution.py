@@ -31,7 +31,9 @@ def place_of(name: str, workspace: Workspace | None, config: Path) -> Workspace:
     if workspace is not None and name in arms:
         return workspace
     if Path(name).is_dir():
-        return Workspace(Path(), config, {name: Arm(dataset=str(Path(name).absolute()), backend="none")})
+        return Workspace(
+            config.parent, config, {name: Arm(dataset=str(Path(name).absolute()), backend="none")}
+        )
     hint = f"{did_you_mean(name, arms)}  (arms: {', '.join(arms) or 'none'})"
     raise Misuse("arm-unknown", f"it is neither an arm of {config} nor a dataset folder{hint}", subject=name)
 

@@ -228,7 +228,7 @@ ANSWERS = (
 _on = _attack("eval.toml")
 CONFIGURATION = (
     _on("changed after measuring", "provenance-diverges", edits.other_configuration, "5"),
-    _on("deleted, so that nothing is compared", "file-missing", lambda b: b.put(b.config, None), "B4"),
+    _on("deleted, so that nothing is compared", "config-missing", lambda b: b.put(b.config, None), "B4"),
 )
 
 # What only the state before can tell: the policy is held against the commit that it was changed in.
