@@ -407,7 +407,7 @@ MISUSE: dict[str, tuple[Callable[[Space], tuple[str, ...]], str]] = {
     ),
     "cannot expand": (
         arm_with("expand = true"),
-        "eval.toml:8: arms.\"bad\".expand = True: backend 'bm25' cannot expand",
+        "eval.toml:8: arms.\"bad\".expand = True: the backend 'bm25' lacks 'expand'",
     ),
     "no configuration": (
         no_config,

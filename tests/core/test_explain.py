@@ -289,9 +289,14 @@ def test_rows_that_were_not_scored_tell_their_reason(space: Space) -> None:
 
 
 def test_an_unscorable_row_tells_its_reason(kinds: Space) -> None:
-    report = kinds.measure(Told({}), text='filter_from = ["kind"]')
+    time = {"time": {"historical": True}}
+    kinds.set(
+        {"d1": "t"}, {"q1": {"text": "t", "metadata": time}, "q2": "t"}, [("q1", "d1", 1), ("q2", "d1", 1)]
+    )
+    report = kinds.measure(Told({}), text="")
     (query,) = explained(kinds, report, "q1").queries
-    assert (query.outcome, query.detail) == ("unscorable", "needs a filter, which the backend does not have")
+    assert query.outcome == "unscorable"
+    assert query.detail == "the backend 'told' lacks 'temporal', which metadata.time of its queries asks for"
 
 
 # --------------------------------------------------------------------------------------------- the corpus at hand

@@ -242,7 +242,9 @@ def test_the_four_outcomes_are_counted_apart(space: Space) -> None:
     }
     assert not report.health.ok
     assert (report.n, report.summary.overall.metrics["recall@10"]) == (2, 1.0)
-    assert detail(report, "q7") == "is about a time, which the backend does not know"
+    assert detail(report, "q7") == (
+        "the backend 'told' lacks 'temporal', which metadata.time of its queries asks for"
+    )
     assert detail(report, "q8") == "no positive judgement"
     assert detail(report, "q6") == "not asked: 3 failures in a row, the last: no"
     assert report.latency is not None

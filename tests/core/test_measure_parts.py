@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
 from core_support import KINDS, Space, Told, detail, outcomes, told
 
-from eval_core.backend import BackendError
+from eval_core.backend import CAPABILITIES, GROUP, BackendError
 from eval_core.errors import CouldNot, Faults
 
 # --------------------------------------------------------------------------------------------- filters, selections
@@ -40,10 +41,61 @@ def test_what_lies_outside_the_filter_is_an_error(kinds: Space) -> None:
     assert detail(report, "q1") == "id 'd2' is outside the query's scope, filter or time"
 
 
-def test_a_backend_that_cannot_filter_is_not_scored_on_filtered_queries(kinds: Space) -> None:
-    report = kinds.measure(told(), text='filter_from = ["kind"]\n')
-    assert outcomes(report) == {"q1": "unscorable", "q2": "unscorable", "q3": "scored"}
-    assert detail(report, "q1") == "needs a filter, which the backend does not have"
+#: By capability, what asks for it: keys of the arm, the metadata of each query, and what is said of it. A scope asks
+#: for none, since each scope may have an index of its own, and nothing asks with a vector.
+WISHES: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "filter": (
+        'filter_from = ["kind"]\n',
+        {},
+        "filter_from = ['kind']: {} lacks 'filter', which filter_from asks for",
+    ),
+    "expand": ("expand = true\n", {}, "expand = True: {} lacks 'expand', which expand = true asks for"),
+    "temporal": (
+        "",
+        {"time": {"historical": True}},
+        "backend = '{name}': {} lacks 'temporal', which metadata.time of its queries asks for",
+    ),
+    "scope": ("", {"scope": "a"}, None),
+    "vectors": ("", {}, None),
+}
+
+
+@pytest.mark.parametrize("capability", sorted(CAPABILITIES))
+@pytest.mark.parametrize("backend", ["jsonl", "told"])
+def test_round2_s3_a_capability_that_is_asked_for_and_lacking_is_a_fault_of_its_key(
+    space: Space, backend: str, capability: str
+) -> None:
+    """S3: it is told by its key, by `validate` and before anything is measured, and not as 27 unscorable queries."""
+    keys, metadata, said = WISHES[capability]
+    document = {"text": "t", "metadata": {"kind": "note", "scopes": ["a"]}}
+    query = {"text": "query 1", "metadata": {"kind": "note", **metadata}}
+    space.set({"d1": document}, {"q1": query}, [("q1", "d1", 1)])
+    factory = Told({"query 1": ["d1"]})
+    (space.root / "adapter.py").write_text(
+        "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'ids': ['d1']}), flush=True)\n"
+    )
+    space.register("told", factory)
+    space.register("jsonl", entry_points(group=GROUP)["jsonl"].load())
+    command = "options.command = ['{python}', 'adapter.py']\n" if backend == "jsonl" else ""
+    space.arm(keys + command, backend=backend)
+    validated = space.core("validate", "eval.toml")
+    done = space.core("measure", "-q")
+    if said is None:
+        assert (validated.code, done.code) == (0, 0), validated.out + done.err
+        return
+    where = "options.capabilities" if backend == "jsonl" else "the backend 'told'"
+    fault = f'arms."arm".{said.format(where, name=backend)}'
+    assert (validated.code, done.code) == (2, 2)
+    assert fault in validated.out
+    assert fault in done.err
+    assert not (space.root / ".eval" / "reports").exists()
+    factory.capabilities = frozenset({capability})
+    space.config.unlink()
+    space.arm(
+        keys + command + (f"options.capabilities = ['{capability}']\n" if command else ""), backend=backend
+    )
+    assert space.core("validate", "eval.toml").code == 0
+    assert space.core("measure", "-q").code == 0
 
 
 @pytest.mark.parametrize(
@@ -80,7 +132,7 @@ def test_a_filter_that_hides_what_is_judged_is_a_fault(kinds: Space) -> None:
         [("q1", "d1", 1), ("q2", "d2", 1)],
     )
     with pytest.raises(Faults) as caught:
-        kinds.measure(told(), text='filter_from = ["team"]\n')
+        kinds.measure(Told({}, {"filter"}), text='filter_from = ["team"]\n')
     assert [f"{fault.key}: {fault.what}" for fault in caught.value.faults] == [
         "arms.\"arm\".filter_from: hides 'd1', which is judged relevant to 'q1': the query asks for {'team': 'plan'} "
         "and the document has {'team': 'note'}",
@@ -100,7 +152,7 @@ def test_a_selection_measures_some_of_the_queries(kinds: Space) -> None:
 def test_expansion_is_asked_only_of_a_backend_that_can(things: Space) -> None:
     """A capability that the arm asks for and the backend lacks is a fault of the arm."""
     backend = told()
-    with pytest.raises(Faults, match=r'arms."arm".expand = True: backend \'told\' cannot expand'):
+    with pytest.raises(Faults, match=r'arms."arm".expand = True: the backend \'told\' lacks \'expand\''):
         things.measure(backend, text="expand = true\n")
     backend.capabilities = frozenset({"expand"})
     report = things.measure(backend)
@@ -257,7 +309,21 @@ def test_a_backend_without_time_indexes_what_is_valid_now_and_is_asked_about_now
     report = times.measure(backend, text="")
     assert backend.indexed == [["new", "other"]]
     assert outcomes(report) == {"now": "scored", "then": "unscorable", "ever": "unscorable"}
+    said = "arm 2 queries unscorable: the backend 'told' lacks 'temporal', which metadata.time of its queries asks for"
+    assert said in " ".join(times.core("measure", "-q").out.split())
     assert report.n == 1
+
+
+def test_round2_s3_where_nothing_could_be_asked_nothing_errored(space: Space) -> None:
+    """S3: the next step is about what was asked for, since no answer failed."""
+    queries = {"then": {"text": "t", "metadata": {"time": {"historical": True}}}, "unjudged": "t"}
+    space.set({"d1": "t"}, queries, [("then", "d1", 1)])
+    space.register("told", Told({}))
+    space.arm()
+    done = space.core("measure", "-q")
+    assert done.code == 3
+    assert "arm  1 query unscorable: no positive judgement" in done.out
+    assert "Next: mend why no query could be scored and measure again" in done.out
 
 
 def test_a_backend_with_time_indexes_every_version_and_hears_the_time(times: Space) -> None:

@@ -102,7 +102,7 @@ def test_a_part_of_the_task_changes_exactly_when_what_it_stands_for_does(things:
 
 
 def test_a_filter_is_a_part_of_the_task(kinds: Space) -> None:
-    kinds.register("told", told())
+    kinds.register("told", Told({}, {"filter"}))
 
     def task(text: str) -> Any:
         kinds.config.unlink(missing_ok=True)

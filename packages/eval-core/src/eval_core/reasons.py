@@ -308,8 +308,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "capability-missing": Entry(
             2,
             "Missing capability",
-            "The arm asks for something that its backend cannot do.",
-            "Take it out of the arm, or take another backend.",
+            "The arm, or every query of its set, asks for something that its backend does not say that it can do.",
+            "Where the command can do it, say so in options.capabilities; else take the wish out of the arm, or take "
+            "another backend.",
         ),
         "capability-unknown": Entry(
             2, "Unknown capability", "The backend declares a capability that does not exist."

@@ -318,6 +318,8 @@ def _details(report: Report) -> None:
         click.echo(f" {report.arm}  {row.id} {row.outcome}: {clip(' '.join(row.detail.split()), 160)}")
     if len(bad) > 3:
         click.echo(f" {report.arm}  … {count(len(bad) - 3, 'more row')} in the report")
+    for why, number in Counter(row.detail for row in report.rows if row.outcome == "unscorable").items():
+        click.echo(f" {report.arm}  {count(number, 'query', 'queries')} unscorable: {clip(why, 160)}")
     if report.health.unstable:
         moved = count(report.health.unstable, "query", "queries")
         click.echo(f" {report.arm}  is non-deterministic: repetitions ranked {moved} otherwise")
@@ -349,6 +351,10 @@ def _altered(report: Report) -> Iterator[str]:
 def _next(workspace: Workspace, reports: list[Report]) -> str:
     from eval_core.config import command
 
+    if any(
+        not (health.scored or health.errored or health.unscored) for health in (r.health for r in reports)
+    ):
+        return "Next: mend why no query could be scored and measure again; a report without a score is no evidence."
     if any(not report.health.ok for report in reports):
         return "Next: mend what errored and measure again; a report with errored rows is no evidence."
     if any(report.resumed for report in reports):

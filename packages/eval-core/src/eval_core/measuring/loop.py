@@ -17,6 +17,7 @@ from eval_core import backend as backends
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.errors import CouldNot, Misuse
 from eval_core.files import write_lines
+from eval_core.measuring.capabilities import lack
 from eval_core.measuring.answers import Answer, vet
 from eval_core.measuring.assemble import assemble
 from eval_core.measuring.environment import new_run_id, observe
@@ -90,12 +91,8 @@ def measure(
         first = kept.enter_context(_made(made, tally))
         capabilities = frozenset(first.capabilities)
         if made.arm.expand and "expand" not in capabilities:
-            raise Misuse(
-                "capability-missing",
-                f"backend {made.arm.backend!r} cannot expand",
-                key=f'arms."{made.name}".expand',
-                value=True,
-            )
+            what = lack(made.arm, "expand")
+            raise Misuse("capability-missing", what, key=f'arms."{made.name}".expand', value=True)
         askable = [query for query in made.queries if not _unscorable(made, query, capabilities)]
         partitions = Partitions(made.dataset, askable, capabilities)
         task, system = made.task(), made.system(first, partitions.scoping)
@@ -208,9 +205,9 @@ def _unscorable(made: Plan, query: Query, capabilities: frozenset[str]) -> str |
     if query.id in made.dataset.unscorable:
         return "no positive judgement"
     if made.filter_for(query) and "filter" not in capabilities:
-        return "needs a filter, which the backend does not have"
+        return lack(made.arm, "filter")
     if "time" in query.metadata and "temporal" not in capabilities:
-        return "is about a time, which the backend does not know"
+        return lack(made.arm, "temporal")
     return None
 
 

@@ -17,6 +17,7 @@ from eval_core.backend import Backend
 from eval_core.config import Arm, Workspace
 from eval_core.errors import UNSET, CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
+from eval_core.measuring.capabilities import lack, lacking
 from eval_core.reconstruct.globs import glob_fault
 from eval_core.reconstruct.lock import NO_RECIPE, Lock
 from eval_core.reports.keys import SYSTEM_PARTS, TASK_PARTS, Key, task_digests
@@ -207,9 +208,13 @@ def backend_faults(workspace: Workspace, arms: Mapping[str, Arm]) -> list[Fault]
     for name, arm in arms.items():
         try:
             backend = backends.make(arm.backend, arm.backend_options)
-            if arm.expand and "expand" not in backend.capabilities:
-                what = f"backend {arm.backend!r} cannot expand"
-                faults.append(workspace.fault(name, "expand", what, value=True, code="capability-missing"))
+            for key, capability in lacking(
+                arm, workspace.dataset_folder(arm), frozenset(backend.capabilities)
+            ):
+                value = getattr(arm, key)
+                value = list(value) if isinstance(value, tuple) else value
+                what = lack(arm, capability)
+                faults.append(workspace.fault(name, key, what, value=value, code="capability-missing"))
             with contextlib.suppress(Exception):
                 backend.close()  # nothing was done with it; measuring tells of one that cannot be closed
         except Misuse as error:
