@@ -17,9 +17,9 @@ from eval_core import backend as backends
 from eval_core.backend import Backend, BackendError, Reply, Request
 from eval_core.errors import CouldNot, Misuse
 from eval_core.files import write_lines
-from eval_core.measuring.capabilities import lack
 from eval_core.measuring.answers import Answer, vet
 from eval_core.measuring.assemble import assemble
+from eval_core.measuring.capabilities import lack
 from eval_core.measuring.environment import new_run_id, observe
 from eval_core.measuring.partial import Partial
 from eval_core.measuring.partition import Partitions, View
