@@ -470,7 +470,6 @@ def test_a_linked_working_tree_is_the_same_repository(repo: Repo) -> None:
             "q\town/a%2Fb\t1",
             "test.tsv:2: judges document 'own/a%2Fb', an id that no file has; write it as 'own/a/b'",
         ),
-        ("q\town/a b\t1", "write it as 'own/a%20b'"),
         ("q\town/a.md", "expected 3 fields"),
         ("q\town/a.md\thigh", "grade 'high'"),
         ("q\town/a.md\t-1", "grade '-1'"),

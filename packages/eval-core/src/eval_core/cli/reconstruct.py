@@ -76,7 +76,7 @@ def reconstruct(
     overrides = relevant_overrides((found.definition for found in sets), given)
     for found in sets:
         if found.sources:
-            refuse_input("--out", (out or output / "corpora") / found.name, [found.folder])
+            refuse_input("--out", out / found.name, [found.folder])
     width = max(len(found.name) for found in sets)
     locks = []
     for found in sets:

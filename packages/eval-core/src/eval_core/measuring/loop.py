@@ -29,6 +29,7 @@ from eval_core.reports import provenance
 from eval_core.reports.models import Ingest
 from eval_core.reports.report import Report, write_report
 from eval_core.sets.dataset import Query
+from eval_core.sets.nearest import Nearest
 
 #: Failures in a row after which the rest is left unscored: the backend is gone, and each more may cost a timeout.
 GIVE_UP_AFTER = 3
@@ -41,8 +42,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted while measuring."""
+    """What is counted while measuring; `nearest` says what a strange id may have meant."""
 
+    nearest: Nearest
     warm: bool = False
     restarts: int = 0
     in_a_row: int = 0
@@ -86,7 +88,7 @@ def measure(
     # First of all, since it may be refused: nothing is removed then.
     environment = observe(made.root)
     discard(made.name, runs, reports)
-    tally = _Tally()
+    tally = _Tally(Nearest(lambda: made.dataset.ids))
     with contextlib.ExitStack() as kept:
         first = kept.enter_context(_made(made, tally))
         capabilities = frozenset(first.capabilities)
@@ -312,7 +314,7 @@ def _ask(
     try:
         reply = backend.search(request)
         elapsed = (time.perf_counter_ns() - began) / 1e6
-        answer = _vet(made, query, request, reply)
+        answer = _vet(made, query, request, reply, tally.nearest)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # other people's code: the row is errored
         # The boundary to other people's code: whatever a backend raises is a failed row, not a failed harness.
         record["error"] = told_by(error)
@@ -334,7 +336,7 @@ def _ask(
     partial.add(number, record)
 
 
-def _vet(made: Plan, query: Query, request: Request, reply: object) -> Answer | str:
+def _vet(made: Plan, query: Query, request: Request, reply: object, nearest: Nearest) -> Answer | str:
     if not isinstance(reply, Reply):
         return f"the backend answered {type(reply).__name__}, not a Reply"
     dataset = made.dataset
@@ -342,7 +344,7 @@ def _vet(made: Plan, query: Query, request: Request, reply: object) -> Answer | 
 
     def outside(document: str) -> str | None:
         if document not in dataset.ids:
-            return "is not in the corpus"
+            return f"is not in the corpus{nearest.hint(document)}"
         if narrow and not dataset.visible(document, query, request.filter):
             return "is outside the query's scope, filter or time"
         return None

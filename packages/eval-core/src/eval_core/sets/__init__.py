@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from eval_core.sets.dataset import HEADER, Dataset, Query, load
     from eval_core.sets.definition import Archive, Definition, Folder, Git, Inline, read_definition
     from eval_core.sets.limits import Limits, Saturation
+    from eval_core.sets.nearest import Nearest
     from eval_core.sets.timeline import Timeline, read_timeline
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Git",
     "Inline",
     "Limits",
+    "Nearest",
     "Query",
     "Saturation",
     "Timeline",
@@ -38,5 +40,6 @@ __getattr__ = lazily(
     dataset="HEADER Dataset Query load",
     definition="Archive Definition Folder Git Inline read_definition",
     limits="Limits Saturation",
+    nearest="Nearest",
     timeline="Timeline read_timeline",
 )

@@ -23,6 +23,7 @@ from eval_core.sets.corpus import (
 )
 from eval_core.sets.definition import Definition, read_definition
 from eval_core.sets.faulty import named_in
+from eval_core.sets.nearest import Nearest
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
 from eval_core.sets.words import words
 
@@ -410,6 +411,7 @@ def _check_judgements(
     collector: _Collector,
 ) -> None:
     fault = collector.at(path)
+    nearest = Nearest(lambda: dataset.ids)
     by_id = {query.id: query for query in dataset.queries}
     known = {None, *_scopes(dataset)}  # a scope that no document has is a fault of its own, told once
     for (query_id, document), line in places.items():
@@ -418,7 +420,9 @@ def _check_judgements(
             fault(line, f"judges for query {query_id!r}, which is not in queries.jsonl")
         if document not in dataset.ids:
             if document not in doubtful.documents:
-                collector.add(path, line, f"judges document {document!r}, which is not in the corpus", ABSENT)
+                hint = nearest.hint(document)
+                told = f"judges document {document!r}, which is not in the corpus{hint}"
+                collector.add(path, line, told, ABSENT)
         elif query is not None and dataset.judgements[query_id][document] > 0:
             if document in query.exclude:
                 fault(line, f"judges {document!r} relevant to {query_id!r}, which excludes it")
@@ -441,6 +445,7 @@ def _check_queries(
 ) -> None:
     path = dataset.folder / "queries.jsonl"
     fault = collector.at(path)
+    nearest = Nearest(lambda: dataset.ids)
     scopes = _scopes(dataset)
     known = scopes | doubtful.documents
     for query in dataset.queries:
@@ -460,7 +465,8 @@ def _check_queries(
         for document in query.exclude:
             if document not in dataset.ids and document not in doubtful.documents:
                 # A moving source that loses such a document loses what the set was made on, like a judged one.
-                told = f"query {query.id!r} excludes {document!r}, which is not in the corpus"
+                hint = nearest.hint(document)
+                told = f"query {query.id!r} excludes {document!r}, which is not in the corpus{hint}"
                 collector.add(path, line, told, ABSENT)
         if query.scope is not None and query.scope not in known:
             near = did_you_mean(query.scope, scopes)

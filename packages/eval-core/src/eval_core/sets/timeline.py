@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.sets.corpus import read_json_lines
+from eval_core.sets.nearest import Nearest
 
 Time = Mapping[str, Any]
 
@@ -82,6 +83,7 @@ def read_timeline(path: Path, ids: Collection[str], fault: Callable[[int, str], 
     A line is `{"epoch": e, "id": new, "supersedes": old}` (either of the last two may be left out: a document that
     comes, or ends with `{"epoch": e, "ends": old}`), with e at least 1.
     """
+    nearest = Nearest(lambda: ids)
     starts: dict[str, int] = {}
     ends: dict[str, int] = {}
     end_lines: dict[str, int] = {}
@@ -104,7 +106,8 @@ def read_timeline(path: Path, ids: Collection[str], fault: Callable[[int, str], 
         named = [name for name in (new, old, gone) if name is not None]
         strange = [name for name in named if not isinstance(name, str) or name not in ids]
         if strange:
-            fault(number, f"names document {strange[0]!r}, which is not in the corpus")
+            near = nearest.hint(strange[0]) if isinstance(strange[0], str) else ""
+            fault(number, f"names document {strange[0]!r}, which is not in the corpus{near}")
             continue
         if new is not None:
             if new in starts:

@@ -161,14 +161,14 @@ class _Owners:
             for source in fitting
             if source.name in self._ours
         ]
-        if paths and encode_id(decoded) != document[longest:]:
-            written = document[:longest] + encode_id(decoded)
-            raise ValueError(f"judges document {document!r}, an id that no file has; write it as {written!r}")
         there = [
             (path, commit)
             for path, commit in paths
             if (self._at(commit) if commit else self._tree).find(path).kind == "file"
         ]
+        if there and encode_id(decoded) != document[longest:]:
+            written = document[:longest] + encode_id(decoded)
+            raise ValueError(f"judges document {document!r}, an id that no file has; write it as {written!r}")
         if there:
             return there[0]
         return paths[0] if paths and len(paths) == len(fitting) else None

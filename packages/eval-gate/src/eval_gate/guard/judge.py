@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import heapq
-import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -15,12 +11,13 @@ from eval_core.console import utf8
 from eval_core.models import Closed
 from eval_core.reconstruct.selection import shown
 from eval_core.reconstruct.tree import Found, Kind, Tree
+from eval_core.sets import Nearest
 from eval_gate.guard.inputs import Form, Judged
 
-Code = Literal["guard-vacuous", "ground-truth-missing", "ground-truth-not-a-file"]
+#: Paths are bytes, and any of them comes back from being a text.
+_AS_TEXT = ("utf-8", "surrogateescape")
 
-#: For so many missing paths a like name is looked for by its letters; the others have only the same name elsewhere.
-_COMPARED = 25
+Code = Literal["guard-vacuous", "ground-truth-missing", "ground-truth-not-a-file"]
 
 
 class Finding(Closed):
@@ -78,7 +75,7 @@ def judge(
         CouldNot: the repository is damaged or incomplete.
     """
     findings = _vacuous(inputs)
-    nearest = _Nearest(tree)
+    nearest = Nearest(lambda: (path.decode(*_AS_TEXT) for path in tree.files()))
     for judged in inputs:
         for path, queries in judged.paths.items():
             pinned = judged.pinned.get(path)
@@ -134,7 +131,7 @@ def _vacuous(inputs: Sequence[Judged]) -> list[Finding]:
 
 
 def _finding(
-    judged: Judged, path: bytes, queries: tuple[str, ...], found: Found, tree: Tree, nearest: _Nearest
+    judged: Judged, path: bytes, queries: tuple[str, ...], found: Found, tree: Tree, nearest: Nearest
 ) -> Finding:
     stands = {"folder": "a folder", "symlink": "a symbolic link", "submodule": "a submodule"}
     code: Code = "ground-truth-missing"
@@ -150,7 +147,8 @@ def _finding(
         message = f"is {stands[found.kind]} in the commit; {mend[found.kind]}"
     else:
         in_work = found.at == path and tree.lies_in_work(path)
-        close = None if in_work else nearest.to(path)
+        likest = None if in_work else nearest.to(path.decode(*_AS_TEXT))
+        close = None if likest is None else likest.encode(*_AS_TEXT)
         near = shown(close) if close is not None else None
         if found.at != path:
             message = f"is not in the commit: {shown(found.at)!r} is {stands.get(found.kind, 'a file')} there"
@@ -170,45 +168,3 @@ def _finding(
         nearest=near,
         in_work_tree=in_work,
     )
-
-
-class _Nearest:
-    """Finds the file of a tree that a missing path may have meant. The tree is listed at the first question."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._names: dict[str, list[bytes]] | None = None
-        self._left = _COMPARED
-
-    def to(self, path: bytes) -> bytes | None:
-        """The likest path with the same file name, letter case and Unicode form aside; else one with a like name."""
-        if self._names is None:
-            self._names = _by_name(self._tree.files())
-        key = _key(path)
-        same = self._names.get(key, [])
-        if not same and self._left > 0:
-            self._left -= 1
-            for name in difflib.get_close_matches(key, self._names, n=1, cutoff=0.75):
-                same = self._names[name]
-        return _likest(path, same)
-
-
-def _by_name(paths: Iterable[bytes]) -> dict[str, list[bytes]]:
-    names = defaultdict(list)
-    for path in paths:
-        names[_key(path)].append(path)
-    return dict(names)
-
-
-def _key(path: bytes) -> str:
-    name = path.rpartition(b"/")[2].decode("utf-8", "surrogateescape")
-    return unicodedata.normalize("NFC", name).casefold()
-
-
-def _likest(path: bytes, others: list[bytes]) -> bytes | None:
-    parts = set(path.split(b"/"))
-    # Some names stand in every folder; only those that share most of the way are compared by their letters.
-    few = heapq.nlargest(50, others, key=lambda other: (len(parts & set(other.split(b"/"))), other))
-    by_text = {other.decode("utf-8", "surrogateescape"): other for other in few}
-    best = difflib.get_close_matches(path.decode("utf-8", "surrogateescape"), by_text, n=1, cutoff=0.0)
-    return by_text[best[0]] if best else None

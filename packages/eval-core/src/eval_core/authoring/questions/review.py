@@ -14,14 +14,12 @@ from eval_core.backend import Document
 from eval_core.errors import did_you_mean
 from eval_core.sets.corpus import read_json_lines
 from eval_core.sets.dataset import Dataset, Query
+from eval_core.sets.nearest import Nearest
 from eval_core.sets.phrases import LEAK_WORDS
 from eval_core.sets.words import words
 
 #: From this share of common words on, two questions are nearly the same.
 SIMILAR = 0.9
-
-#: In a corpus of more documents, only those of the same file name are looked at for what may have been meant.
-_MANY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +65,18 @@ def review(
         fault: told the line of the question and what is wrong.
     """
     scopes = {scope for has in dataset.attributes.values() for scope in has.get("scopes", ())}
+    nearest = Nearest(lambda: dataset.ids)
     ids: dict[str, int] = {}
     for question in questions:
         for name in dict.fromkeys([*question.relevant, *question.exclude]):
             if name not in dataset.ids:
-                fault(question.line, f"document {name!r} is not in the corpus{_meant(name, dataset.ids)}")
+                fault(question.line, f"document {name!r} is not in the corpus{nearest.hint(name)}")
         if question.id in present.taken:
             fault(question.line, f"id {question.id!r} is taken in the set; leave it out and one is given")
         elif question.id and ids.setdefault(question.id, question.line) != question.line:
             fault(question.line, f"id {question.id!r} again (first at line {ids[question.id]})")
         _visible(dataset, question, scopes, filters, fault)
     _distinct(present, questions, allow_similar, fault)
-
-
-def _meant(name: str, known: frozenset[str]) -> str:
-    """The document that may have been meant, as the end of a message."""
-    last = name.rsplit("/", 1)[-1].casefold()
-    alike = sorted(one for one in known if one.rsplit("/", 1)[-1].casefold() == last)
-    if alike:
-        return did_you_mean(name, alike) or f"; did you mean {alike[0]!r}?"
-    return did_you_mean(name, sorted(known)) if len(known) <= _MANY else ""
 
 
 def _visible(
