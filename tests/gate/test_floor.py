@@ -148,9 +148,18 @@ def zipped(folder: Path, prefix: str = "") -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", [lambda folder: folder, zipped, lambda folder: zipped(folder, ".eval/")])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda folder: folder,
+        zipped,
+        lambda folder: zipped(folder, ".eval/"),
+        lambda folder: folder / "reports",
+        lambda folder: zipped(folder / "reports"),
+    ],
+)
 def test_two_ci_runs_become_evidence_with_their_numbers(bare: Space, form: Callable[[Path], Path]) -> None:
-    """Folders and zip files, with or without a leading .eval/, as a job's artefacts are downloaded."""
+    """Folders and zip files, with or without .eval/ and reports/, as a job's artefacts are downloaded."""
     assert [bare.measure().code, bare.measure().code] == [0, 0]
     first, second = map(form, uploads(bare, bare.runs()))
     done = bare.gate("floor", "--from", first, second, "--write")

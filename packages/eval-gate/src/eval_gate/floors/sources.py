@@ -111,7 +111,7 @@ def uploaded(paths: Sequence[Path]) -> dict[str, list[Line]]:
         reports = dict(reports_in(path))
         if not reports:
             what = "there is no report in it"
-            mend = "It should hold reports/ARM.json or .eval/reports/ARM.json."
+            mend = "It should hold ARM.json, in reports/, in .eval/reports/ or by itself."
             raise Misuse("file-vacuous", what, file=path, mend=mend)
         for arm, report in sorted(reports.items()):
             found.setdefault(arm, []).append(line_of(report))
@@ -129,7 +129,7 @@ def _check_ci_runs(arm: str, lines: Iterable[Line]) -> None:
             raise Refused("ci-run-missing", what, subject=subject, mend="Take what a CI job uploaded.")
         if line.ci_run and line.ci_run in runs:
             what = f"it is of CI run {line.ci_run}, as run {runs[line.ci_run]} is"
-            mend = "Take the uploads of two CI runs: start the job again on the same commit."
+            mend = "Take the uploads of two CI runs: start another on the same commit; one that is run again keeps its id."
             raise Refused("ci-run-twice", what, subject=subject, mend=mend)
         if line.ci_run:
             runs[line.ci_run] = line.run_id
@@ -154,22 +154,24 @@ def reports_in(path: Path) -> Iterator[tuple[str, Report]]:
 
 
 def _of_folder(path: Path) -> Iterator[tuple[str, Report]]:
-    for place in _PLACES:
-        for file in sorted((path / place).glob("*.json")):
-            yield file.stem, read_report(file, file.stem)
+    files = [file for place in _PLACES for file in sorted((path / place).glob("*.json"))]
+    for file in files or sorted(path.glob("*.json")):
+        yield file.stem, read_report(file, file.stem)
 
 
 def _of_zip(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Report]]:
     members = archive.infolist()
     if len(members) > MOST_MEMBERS:
         raise _unsound(path, f"it has {len(members):,} members, and {MOST_MEMBERS:,} are read at most")
+    # A job that uploads the folder of reports uploads what is in it.
+    places = _PLACES if any(member.filename.startswith(_PLACES) for member in members) else ("",)
     wanted: dict[str, zipfile.ZipInfo] = {}
     for member in members:
         parts = member.filename.split("/")
         if os.path.isabs(member.filename) or ".." in parts:
             raise _unsound(path, f"its member {member.filename!r} lies outside of it")
         folder, _, name = member.filename.rpartition("/")
-        if folder not in _PLACES or not name.endswith(".json"):
+        if folder not in places or not name.endswith(".json"):
             continue
         if stat.S_ISLNK(member.external_attr >> 16):
             raise _unsound(path, f"its member {member.filename!r} is a link")
