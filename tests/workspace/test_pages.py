@@ -241,10 +241,8 @@ def scoring(tmp_path: Path) -> Place:
     for name in ("run", "before", "after"):
         shutil.copy(run, place.root / f"{name}.trec")
     shutil.copytree(place.root / "evals/notes/qrels", place.root / "qrels")
-    place.add(
-        "manifest.json",
-        '{"id": "m", "queries": [{"id": "q", "query": "adapter", "ground_truth": ["adapter.py"]}]}',
-    )
+    asked = '{"id": "q", "query": "adapter", "ground_truth": ["adapter.py"]}'
+    place.add("manifest.json", f'{{"id": "m", "queries": [{asked}]}}')
     return place
 
 
@@ -303,11 +301,8 @@ def corpus(tmp_path: Path) -> Place:
         "https://example.org/handbook.git": f"file://{handbook}",
     }
     kept = place.root / ".eval" / "cache" / "archives"
-    place.before = {
-        'name = "notes"\n\n[[corpus.source]]\ntype = "archive"': lambda: (
-            kept.mkdir(parents=True, exist_ok=True), shutil.copy(wheel, kept / f"{digest}.whl")
-        )
-    }  # fmt: skip
+    kept.mkdir(parents=True)
+    shutil.copy(wheel, kept / f"{digest}.whl")
     place.after = ("eval-gate check",)
     return place
 

@@ -129,7 +129,7 @@ def _check_ci_runs(arm: str, lines: Iterable[Line]) -> None:
             raise Refused("ci-run-missing", what, subject=subject, mend="Take what a CI job uploaded.")
         if line.ci_run and line.ci_run in runs:
             what = f"it is of CI run {line.ci_run}, as run {runs[line.ci_run]} is"
-            mend = "Take the uploads of two CI runs: start another on the same commit; one that is run again keeps its id."
+            mend = "Take the uploads of two CI runs: start another on the commit; one that is run again keeps its id."
             raise Refused("ci-run-twice", what, subject=subject, mend=mend)
         if line.ci_run:
             runs[line.ci_run] = line.run_id
