@@ -152,7 +152,7 @@ def test_without_a_registry_there_is_one_clear_error(no_index: Path, tmp_path: P
     with pytest.raises(CouldNot, match=r"the wheel of beacon-notes==1.2 could not be fetched: ") as caught:
         read(source(), tmp_path / "cache")
     assert (caught.value.code, caught.value.exit_code) == ("source-absent", 3)
-    assert caught.value.mend == "if the wheel is on this machine: --source beacon=PATH"
+    assert caught.value.mend == "if the wheel is on this machine: EVAL_SOURCE_BEACON=PATH before the command"
     assert str(caught.value).count("\n") == 1
     assert not (tmp_path / "cache").exists()
 

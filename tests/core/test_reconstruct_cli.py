@@ -128,7 +128,9 @@ def test_an_override_by_hand_or_by_the_environment(here: Path, monkeypatch: pyte
     dataset(here / "other", INLINE)
     error = failed("kb")
     assert isinstance(error, CouldNot)
-    assert str(error) == ("source 'notes': 'notes' does not exist\n  give its place: --source notes=PATH")
+    assert str(error) == (
+        "source 'notes': 'notes' does not exist\n  give its place: EVAL_SOURCE_NOTES=PATH before the command"
+    )
     for name in ("mine", "yours"):
         (here / name).mkdir()
         (here / name / "a.md").write_text(name)

@@ -486,7 +486,7 @@ def test_a_url_without_the_commit(repo: Repo, tmp_path: Path) -> None:
     with pytest.raises(CouldNot, match=r"has no commit 1111111…") as caught:
         read(tmp_path, url=repo.path.as_uri(), commit="1" * 40)
     assert caught.value.code == "commit-absent"
-    assert caught.value.mend == "if a clone is on this machine: --source notes=PATH"
+    assert caught.value.mend == "if a clone is on this machine: EVAL_SOURCE_NOTES=PATH before the command"
 
 
 @pytest.mark.parametrize(
@@ -672,7 +672,7 @@ def test_a_repository_of_another_user_above_the_named_folder_is_refused(repo: Re
     os.chown(repo.path / ".git", 12345, 12345)
     with pytest.raises(CouldNot, match="belongs to another user") as caught:
         read(tmp_path, path="notes/mine", commit=commit)
-    assert caught.value.mend == f"if that is the one: --source notes={repo.path}"
+    assert caught.value.mend == f"if that is the one: EVAL_SOURCE_NOTES={repo.path} before the command"
     os.chown(repo.path / "mine", 12345, 12345)
     assert read(tmp_path, path="notes/mine", commit=commit).texts == {"notes/a.md": "alpha"}, (
         "one owner for both"

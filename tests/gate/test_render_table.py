@@ -98,7 +98,7 @@ def test_a_failing_arm_shows_every_measure_with_its_rule_and_what_was_lost() -> 
     assert "   … 2 more:  eval-core explain .eval/reports/bad.json --lost" in lines
     assert lines[-1].endswith('eval-gate floor bad --from A.zip B.zip --reason floors="…" --write')
     named = Place(policy=Path("bars"), named={"bad": Path("ci run/bad.json")})
-    assert "… 2 more:  eval-core explain 'ci run/bad.json' --lost --policy bars" in shown(verdict(arm), named)
+    assert "… 2 more:  eval-core explain 'ci run/bad.json' --missed" in shown(verdict(arm), named)
 
 
 def test_bars_of_categories_stand_below_the_table() -> None:

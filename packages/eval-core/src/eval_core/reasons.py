@@ -322,7 +322,7 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             3,
             "Repeated id",
             "Two documents of the corpus have one id.",
-            "eval-core validate  names the lines.",
+            "eval-core validate SET  names the lines.",
         ),
     },
     "Measuring": {
@@ -550,7 +550,10 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
     },
     "Evidence": {
         "evidence-missing": Entry(
-            1, "Evidence missing", "A run that the floors stand on is not in the evidence."
+            1,
+            "Evidence missing",
+            "A run that the floors stand on is not in the evidence.",
+            "Restore it from git, or move the bar:  eval-gate floor ARM --measure --write",
         ),
         "evidence-malformed": Entry(
             1,

@@ -240,7 +240,8 @@ def read_evidence(path: Path) -> tuple[Line, ...]:
         refuse_special(path)
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise Refused("evidence-missing", "there is no such evidence file", file=path) from None
+        mend = f"Restore it from git, or move the bar:  eval-gate floor {path.stem} --measure --write"
+        raise Refused("evidence-missing", "there is no such evidence file", file=path, mend=mend) from None
     except OSError as error:
         raise Refused(
             "evidence-malformed", f"cannot be read: {error.strerror or error}", file=path

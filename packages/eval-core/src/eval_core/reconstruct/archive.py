@@ -19,6 +19,7 @@ from typing import IO
 
 from eval_core.errors import CouldNot, EvalError, Fault, Faults
 from eval_core.files import atomic
+from eval_core.reconstruct.overrides import elsewhere
 from eval_core.reconstruct.selection import Entry, State
 from eval_core.sets.definition import Archive
 
@@ -139,7 +140,7 @@ def _environment() -> dict[str, str]:
 
 
 def _not_fetched(source: Archive, stderr: str) -> CouldNot:
-    mend = f"if the wheel is on this machine: --source {source.name}=PATH"
+    mend = f"if the wheel is on this machine: {elsewhere(source.name)}"
     if "DO NOT MATCH THE HASHES" in stderr:
         what = f"the registry's {location(source)} does not have the pinned sha256 {source.sha256[:12]}…"
         return _error(source, "archive-digest-differs", what, mend)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from eval_core.errors import CouldNot
+from eval_core.reconstruct.overrides import elsewhere
 from eval_core.reconstruct.selection import Entry
 from eval_core.sets.definition import Folder
 
@@ -34,7 +35,7 @@ def entries(
     base = os.fsencode(folder / source.path if override is None else override)
     if not os.path.isdir(base):
         what = "is not a folder" if os.path.lexists(base) else "does not exist"
-        raise _absent(source, f"{label!r} {what}", f"give its place: --source {source.name}=PATH")
+        raise _absent(source, f"{label!r} {what}", f"give its place: {elsewhere(source.name)}")
     start = base
     for part in source.root.encode().split(b"/") if source.root else ():
         start = os.path.join(start, part)

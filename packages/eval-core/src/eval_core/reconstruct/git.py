@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from eval_core.errors import CouldNot, Misuse
+from eval_core.reconstruct.overrides import elsewhere
 from eval_core.reconstruct.repository import (
     Repository,
     Running,
@@ -120,7 +121,7 @@ def _fetched(source: Git, cache: Path, progress: Callable[[str], None]) -> Repos
 
 
 def _not_fetched(repository: Repository, source: Git, stderr: bytes) -> CouldNot:
-    mend = f"if a clone is on this machine: --source {source.name}=PATH"
+    mend = f"if a clone is on this machine: {elsewhere(source.name)}"
     if source.commit is not None and b"not our ref" in stderr:
         what = f"{repository.label!r} has no commit {source.commit[:_DIGITS]}…"
         return repository.error("commit-absent", what, mend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from eval_core.sets.definition import Definition
 def variable(name: str) -> str:
     """The environment variable that overrides the location of the source `name`."""
     return "EVAL_SOURCE_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def elsewhere(name: str, path: str = "PATH") -> str:
+    """How the place of a source is given to any command, by the environment; not every verb has `--source`."""
+    return f"{variable(name)}={shlex.quote(path)} before the command"
 
 
 def overrides_from_environment(names: Iterable[str]) -> dict[str, Path]:

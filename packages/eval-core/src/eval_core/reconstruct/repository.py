@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from eval_core.errors import CouldNot
+from eval_core.reconstruct.overrides import elsewhere
 
 #: Variables of the caller that say how to reach a server; the others say which repository or configuration to use.
 _KEPT = re.compile(r"GIT_(EXEC_PATH|SSL_\w+|SSH|SSH_COMMAND|SSH_VARIANT|ASKPASS)")
@@ -214,7 +215,7 @@ def find(path: Path, label: str, source: str) -> Repository:
     Raises:
         CouldNot: there is none.
     """
-    subject, mend = f"source {source!r}", f"give its place: --source {source}=PATH"
+    subject, mend = f"source {source!r}", f"give its place: {elsewhere(source)}"
     try:
         named = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
@@ -228,7 +229,7 @@ def find(path: Path, label: str, source: str) -> Repository:
                 "repository-untrusted",
                 f"{label!r} is not a git repository, and the one above it, {str(folder)!r}, belongs to another user",
                 subject=subject,
-                mend=f"if that is the one: --source {source}={shlex.quote(str(folder))}",
+                mend=f"if that is the one: {elsewhere(source, str(folder))}",
             )
         return Repository(found, label, source, named)
     raise CouldNot("source-absent", f"{label!r} is not a git repository", subject=subject, mend=mend)

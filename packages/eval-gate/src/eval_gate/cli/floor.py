@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eval_core.cli.workspace import beside, config_option
-from eval_gate.cli.types import POSITIVE, Finite, Several, drops, reasons
+from eval_gate.cli.types import POSITIVE, TYPED, Finite, Several, drops, reasons
 from eval_gate.cli.types import margin as margin_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   eval-gate floor                               what the last runs of .eval give, for every arm that has a report
-  eval-gate floor memory-bm25 --measure --write measure twice here and now, and write
+  eval-gate floor memory-bm25 --measure --write
+                                                measure twice here and now, and write
   eval-gate floor --from eval-8812.zip eval-8813.zip --write
                                                 what two CI runs uploaded, for all arms at once
   eval-gate floor notes --reason recall@10="ten of twelve documents" --write
@@ -87,7 +88,9 @@ All that is asked for is written, or nothing. Nothing is written where no number
 @beside("--policy", place="policy")
 @config_option()
 @beside("--output", place=".eval", text="Where measuring wrote.")
+@click.pass_context
 def floor(
+    context: click.Context,
     arms: tuple[str, ...],
     measuring: bool,
     places: tuple[Path, ...],
@@ -124,6 +127,7 @@ def floor(
         max_drop=max_drop,
         everywhere=everywhere,
         reasons=said,
+        typed=context.meta[TYPED],
     )
     configured = configuration(config) if config.exists() else None
     bar = _Bar(policy, configured, native=form == "native")

@@ -25,7 +25,7 @@ Examples:
 Copies of the reports, the policy and eval.toml are altered in a temporary folder and graded by the
 present policy; nothing of the workspace is changed, and nothing is measured. An attack is caught when
 the gate says no for the attack's own reason. What the policy does not require is said, and does not
-survive: see  eval-gate check --require.
+survive: see --require of eval-gate check.
 
 \b
 Exit codes: 0 every attack was caught; 1 one survived, or the untouched copy does not pass; 2 wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 import click
@@ -22,10 +23,15 @@ SHARE = Finite(0, 1)
 POSITIVE = Finite(min=0, min_open=True)
 
 
+#: Where a command line is kept as it was typed.
+TYPED = "eval_gate.typed"
+
+
 class Several(click.Command):
-    """A command in which the option `--from` takes every word up to the next option."""
+    """A command in which the option `--from` takes every word up to the next option; it knows how it was typed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[TYPED] = f"eval-gate {self.name} {shlex.join(args)}".strip()
         words: list[str] = []
         within = False
         for place, word in enumerate(args):

@@ -50,6 +50,7 @@ class Wish:
         max_drop: by measure, points below the baseline.
         everywhere: points below the baseline for every measure of every category.
         reasons: by key; that of a measure leaves it out.
+        typed: the command that asks for it; what lacks a reason is told with this command and the options for it.
     """
 
     margin: int | Literal["derived"] | None = None
@@ -60,6 +61,7 @@ class Wish:
     max_drop: Mapping[str, float] = field(default_factory=dict)
     everywhere: float | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    typed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Proposed:
             or old.choices != new.choices
             or old.floors.drift != new.floors.drift
             or old.floors.reasons != new.floors.reasons
+            or bool(faults(old))  # what stands was edited by hand
         )
 
 
@@ -145,7 +148,7 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     old = standing.policy
     drift = wish.drift if wish.drift is not None else old.floors.drift if old else None
     runs = eligible(arm, lines, drift)
-    _check_keys(arm, wish, runs[-1])
+    _check_keys(arm, wish, runs[-1], old)
     if drift is not None and not (runs[-1].set and runs[-1].set.moves):
         what = "no source of its corpus moves, so it cannot drift"
         raise Refused("corpus-pinned", what, subject=arm, key="corpus", mend="Leave --drifts out.")
@@ -165,7 +168,7 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     used = frozenset(wish.reasons.keys() & {*needed, *_optional(wish, old, draft, standing)})
     _check_must_pass(arm, runs[-1])
     after = _reasoned(draft, old, wish, used, needed, raised=_raised(moved))
-    _check_reasons(after, changes(old, after), needed, standing)
+    _check_reasons(after, changes(old, after), needed, standing, wish.typed)
     _hollow(after)
     for fault in faults(after):
         d = fault.details
@@ -175,14 +178,15 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     return Proposed(old, after, tuple(changes(old, after)), used)
 
 
-def _check_keys(arm: str, wish: Wish, last: Line) -> None:
+def _check_keys(arm: str, wish: Wish, last: Line, old: ArmPolicy | None) -> None:
     for name in (*wish.measures, *wish.max_drop):
         metrics.parse(name)
         if name not in last.measures:
             what = f"its runs hold no such measure{did_you_mean(name, last.measures)}"
             raise Misuse("measure-unknown", what, subject=arm, key=name)
     for key in wish.reasons:
-        if key not in (*CHOSEN, *EVENTS, *last.measures):
+        # One that the runs do not hold any more is left out, too.
+        if key not in (*CHOSEN, *EVENTS, *last.measures, *(bar.measure for bar in (old.bars if old else ()))):
             known = (*CHOSEN, *EVENTS)
             what = f"no choice has this key{did_you_mean(key, [*known, *last.measures])}"
             raise Misuse(
@@ -288,7 +292,7 @@ def _stands(key: str, old: ArmPolicy, draft: ArmPolicy, raised: bool) -> bool:
 
 
 def _check_reasons(
-    after: ArmPolicy, moved: Iterable[BarChange], needed: Mapping[str, str], standing: Standing
+    after: ArmPolicy, moved: Iterable[BarChange], needed: Mapping[str, str], standing: Standing, typed: str
 ) -> None:
     """Refuse what lets more pass than what stands and has no new reason.
 
@@ -313,6 +317,7 @@ def _check_reasons(
                 lacking[key] = what
     if lacking:
         options = " ".join(f'--reason {key}="…"' for key in lacking)
+        command = typed or f"eval-gate floor {after.name} --write"
         first, *others = lacking
         what = "; ".join([lacking[first], *(f"{key}: {lacking[key]}" for key in others)])
         raise Refused(
@@ -320,7 +325,7 @@ def _check_reasons(
             what,
             subject=after.name,
             key=first,
-            mend=f"If that is meant, say why (it is kept in the file):  {options}",
+            mend=f"If that is meant, say why (it is kept in the file):  {command} {options}",
         )
 
 

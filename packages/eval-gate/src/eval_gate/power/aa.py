@@ -129,8 +129,8 @@ def of_evidence(arm: ArmPolicy) -> Unchanged:
         judged.append(
             JudgedRun(run_id=line.run_id, verdict="fail" if failed else "pass", messages=tuple(failed))
         )
-    note = "the floors stand on these runs; those that are measured anew say more:  eval-gate aa"
-    return _joined(arm.name, arm, arm.lines, judged, {}, [f"{note} {arm.name}"])
+    note = f"the floors stand on these runs; those that are measured anew say more:  eval-gate aa {arm.name}"
+    return _joined(arm.name, arm, arm.lines, judged, {}, [note])
 
 
 def _judged(run: str, verdict: Word, reasons: Sequence[Reason]) -> JudgedRun:

@@ -330,10 +330,11 @@ def mends(reasons: Sequence[Reason]) -> list[str]:
 
 def explain(arm: ArmVerdict, place: Place) -> str:
     """The command that shows every lost query."""
-    command = f"eval-core explain {argument(place.report(arm.arm).as_posix())} --lost"
-    if place.policy.as_posix() != "policy":
-        command += f" --policy {argument(place.policy.as_posix())}"
-    return command
+    # The baseline is looked for beside eval.toml.
+    which = "--lost" if place.policy == place.config.parent / "policy" else "--missed"
+    config = place.config.as_posix()
+    beside = f" --config {argument(config)}" if config != "eval.toml" else ""
+    return f"eval-core explain {argument(place.report(arm.arm).as_posix())} {which}{beside}"
 
 
 class Step(NamedTuple):
