@@ -7,7 +7,7 @@ import re
 import shlex
 import zipfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,17 +27,17 @@ def held(bare: Space) -> Space:
     return bare
 
 
-def definition(old: str, new: str) -> Callable[[Space], None]:
+def definition(old: str, new: str) -> Callable[[Space], object]:
     return lambda space: space.edit(space.root / "set" / "dataset.toml", old, new)
 
 
-def arm(text: str) -> Callable[[Space], None]:
+def arm(text: str) -> Callable[[Space], object]:
     return lambda space: space.edit(
         space.root / "eval.toml", 'backend = "jsonl"', f'backend = "jsonl"\n{text}'
     )
 
 
-def floors(pattern: str, new: str) -> Callable[[Space], None]:
+def floors(pattern: str, new: str) -> Callable[[Space], object]:
     def change(space: Space) -> None:
         text, found = re.subn(pattern, new, space.floors.read_text(), count=1)
         assert found == 1
@@ -46,8 +46,8 @@ def floors(pattern: str, new: str) -> Callable[[Space], None]:
     return change
 
 
-def budget(text: str) -> Callable[[Space], None]:
-    return lambda space: space.budgets.write_text(f'schema = "budgets-v2"\n[arms."notes"]\n{text}\n')  # type: ignore[func-returns-value]
+def budget(text: str) -> Callable[[Space], object]:
+    return lambda space: space.budgets.write_text(f'schema = "budgets-v2"\n[arms."notes"]\n{text}\n')
 
 
 def query_lost(space: Space) -> None:
@@ -90,25 +90,31 @@ def reworded(space: Space) -> None:
 
 
 #: What happened, and the code that the refusal has.
-CASES: dict[str, tuple[Callable[[Space], Any], str]] = {
+CASES: dict[str, tuple[Callable[[Space], object], str]] = {
     "a query went": (query_lost, "query-set-differs"),
     "a query was reworded": (reworded, "queries-differ"),
     "a judgement changed": (lambda s: s.rejudge(lambda rows: [*rows, "q01\td30\t1"]), "judgements-differ"),
-    "a document changed": (lambda s: s.rewrite_documents(lambda rows: [*rows[:-1], rows[-1].replace("thing", "it")]), "corpus-differs"),
+    "a document changed": (
+        lambda s: s.rewrite_documents(lambda rows: [*rows[:-1], rows[-1].replace("thing", "it")]),
+        "corpus-differs",
+    ),
     "fewer documents are asked for": (arm("limit = 5\ncutoffs = [1, 5]"), "limit-differs"),
-    "the set asks for fewer": (definition('headline = "hit@1"', 'headline = "hit@1"\nlimit = 5\ncutoffs = [1, 5]'), "limit-differs"),
+    "the set asks for fewer": (
+        definition('headline = "hit@1"', 'headline = "hit@1"\nlimit = 5\ncutoffs = [1, 5]'),
+        "limit-differs",
+    ),
     "another headline": (definition('headline = "hit@1"', 'headline = "mrr"'), "headline-differs"),
     "another kind": (definition('kind = "memory"', 'kind = "code"'), "kind-differs"),
     "more repetitions": (arm("repetitions = 9"), "repetitions-differ"),
     "a floor edited": (floors("mrr = [0-9.]+", "mrr = 0.1"), "floor-not-derived"),
     "a wider margin by hand": (floors("margin = 2", "margin = 6"), "floor-not-derived"),
     "a looser budget by hand": (budget("p95_ms = 900"), "reason-missing"),
-    "a looser drop by hand": (budget("max_drop = { \"recall@10\" = 50 }"), "reason-missing"),
+    "a looser drop by hand": (budget('max_drop = { "recall@10" = 50 }'), "reason-missing"),
     "the evidence is gone": (lambda s: s.evidence.unlink(), "evidence-missing"),
     "a worse retriever": (worse, "floor-breached"),
     "too slow": (budget("p95_ms = 0.0001"), "latency-over-budget"),
     "an arm without floors": (unheld, "arm-not-gated"),
-}  # fmt: skip
+}
 
 
 def steps(text: str) -> list[list[str]]:
