@@ -203,7 +203,10 @@ def test_a_backend_that_reindexes_is_one_for_all_scopes(scopes: Space) -> None:
     reports = [scopes.measure(backend, text="repetitions = 1\n") for backend in (anew, kept)]
     assert reports[0].digests.rankings == reports[1].digests.rankings
     assert (anew.indexed, anew.asked) == (kept.indexed, kept.asked)
-    assert (anew.closed, kept.closed) == (5, 2)  # two more and one more: made to be checked, and to be described
+    assert (anew.closed, kept.closed) == (
+        5,
+        2,
+    )  # two more and one more: made to be checked, and to be described
     assert reports[1].ingest is not None
     assert reports[1].ingest.documents == 12
 

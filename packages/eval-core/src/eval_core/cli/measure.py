@@ -250,6 +250,7 @@ def _statements(reports: list[Report]) -> Iterator[str]:
 #: Columns of what is printed below the table.
 WIDTH = 98
 
+
 def _perfect(reports: list[Report]) -> Iterator[str]:
     """Arms behind the line protocol that answered every query perfectly: their command can read the judgements."""
     for report in reports:
