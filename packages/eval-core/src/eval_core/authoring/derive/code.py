@@ -14,8 +14,7 @@ from typing import Any
 
 from eval_core.authoring.derive import braces, lines, python
 from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, merged, spread
-from eval_core.authoring.derive.folder import claim, seen_from, set_name, write_set
-from eval_core.authoring.derive.result import Drafted, samples
+from eval_core.authoring.derive.result import Drafted, asked, samples
 from eval_core.authoring.derive.symbols import Symbol, Unparsed
 from eval_core.authoring.derive.wording import draft, first_sentence, paragraph, refusal
 from eval_core.backend import Document
@@ -24,6 +23,7 @@ from eval_core.reconstruct import git
 from eval_core.reconstruct.repository import find, resolved
 from eval_core.reconstruct.selection import Tally, documents, selection_faults
 from eval_core.sets.definition import Git
+from eval_core.sets.folder import claim, seen_from, set_name, write_set
 
 #: Names shorter than this are looked up by nobody.
 SHORTEST_NAME = 3
@@ -117,7 +117,7 @@ def derive_code(
     write_set(
         place,
         {"name": name, "version": "0", "description": description, "kind": "code", "source": table},
-        kept,
+        *asked(kept),
     )
     return Drafted(
         name=name,

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, merged, spread
-from eval_core.authoring.derive.folder import claim, seen_from, set_name, write_set
 from eval_core.authoring.derive.markdown import Heading, Link, read_note
-from eval_core.authoring.derive.result import Drafted, samples
+from eval_core.authoring.derive.result import Drafted, asked, samples
 from eval_core.authoring.derive.wording import draft, plain, refusal
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Refused
 from eval_core.reconstruct import folder
 from eval_core.reconstruct.selection import Tally, documents
 from eval_core.sets.definition import Folder
+from eval_core.sets.folder import claim, seen_from, set_name, write_set
 from eval_core.sets.words import words
 
 #: What notes are called.
@@ -103,7 +103,7 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
     write_set(
         place,
         {"name": name, "version": "0", "description": description, "kind": "notes", "source": table},
-        kept,
+        *asked(kept),
     )
     return Drafted(
         name=name,

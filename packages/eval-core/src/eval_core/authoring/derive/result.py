@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 
 from eval_core.authoring.derive.drafts import Draft
 from eval_core.models import Closed
+from eval_core.sets import Query
 
 
 class DraftSample(Closed):
@@ -41,6 +43,19 @@ class Drafted(Closed):
 def draft_id(number: int) -> str:
     """`d0001` for the first."""
     return f"d{number:04d}"
+
+
+def asked(drafts: Sequence[Draft]) -> tuple[list[Query], dict[str, dict[str, int]]]:
+    """Drafts as the queries of a set, with what is judged relevant to each; their ids are given here."""
+    queries = []
+    for number, draft in enumerate(drafts, 1):
+        metadata: dict[str, Any] = {"category": draft.category, "source": draft.source}
+        if draft.exclude:
+            metadata["exclude"] = list(draft.exclude)
+        metadata["origin"] = [str(origin) for origin in draft.origins]
+        queries.append(Query(draft_id(number), draft.text, metadata))
+    judged = {draft_id(n): dict.fromkeys(draft.documents, 1) for n, draft in enumerate(drafts, 1)}
+    return queries, judged
 
 
 def samples(drafts: list[Draft], count: int = 5) -> tuple[DraftSample, ...]:
