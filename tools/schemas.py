@@ -15,6 +15,7 @@ from eval_core.compare import models as compare_models
 from eval_core.config import EvalFile
 from eval_core.contract import models as contract_models
 from eval_core.explain import Explanation
+from eval_core.imports import Imported
 from eval_core.measuring import Measurement
 from eval_core.policy import Budgets, Floors, Line
 from eval_core.policy.figures import Figures
@@ -41,6 +42,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "lock-v1": Lock,
     "drafted-v1": Drafted,
     "added-v1": Added,
+    "imported-v1": Imported,
     "limits-v1": Limits,
     "saturation-v1": Saturation,
     "inspection-v1": Inspection,

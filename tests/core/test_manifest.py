@@ -280,10 +280,10 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
 @given(value=VALUES, indent=st.none() | st.integers(0, 2))
 def test_every_value_has_its_line(value: Any, indent: int | None) -> None:
     """Against a plain walk: printed one value a line, the n-th line holds the n-th opening or scalar."""
-    from eval_core.imports.manifest import _lines
+    from eval_core.imports.manifest import lines_of
 
     text = json.dumps(value, indent=indent)
-    found = _lines(text)
+    found = lines_of(text)
     places: list[str] = []
 
     def walk(inner: object, place: str) -> None:

@@ -254,7 +254,7 @@ def test_nearly_the_same_words_are_taken_where_that_is_meant(kb: Space) -> None:
     ("name", "text", "code", "told"),
     [
         ("a.csv", "text,relevnt\nwho?,d1\n", 2, "a.csv:1: unknown key 'relevnt'; did you mean 'relevant'?"),
-        ("a.csv", "text;relevant\nwho?;d1\n", 2, "a.csv:1: has no column 'text'"),
+        ("a.csv", "text:relevant\nwho?:d1\n", 2, "a.csv:1: has no column 'text'"),
         ("a.csv", "text,relevant,text\n", 2, "a.csv:1: column 'text' is there twice"),
         ("a.csv", "text,relevant\nwho, or what,d1\n", 2, "a.csv:2: has 3 cells and the header 2 columns"),
         ("a.csv", 'text,relevant\n"x\ny",d1\nwho?,\n', 2, "a.csv:4: has no 'relevant'"),

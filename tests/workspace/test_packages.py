@@ -27,8 +27,9 @@ MODULES = {
 OURS = frozenset(path.name for path in MODULES.values())
 CORE = "eval_core"
 SOURCES = sorted(path for module in MODULES.values() for path in module.rglob("*.py"))
-# What a package may use without naming it: it comes with the requirement on the right, and is a part of its interface.
-ALONG = {"numpy": "rank-bm25"}
+# What a package may use without naming it: it comes with the requirement on the right, and is a part of its interface,
+# or it is what that requirement is called where it is imported.
+ALONG = {"numpy": "rank-bm25", "yaml": "pyyaml"}
 
 # A room is a module or a folder directly below a package; `__init__` and `__main__` are none (ADR 11).
 MOST_ROOMS = {"eval_core": 21, "eval_gate": 12}
@@ -200,7 +201,9 @@ def test_a_circle_is_found() -> None:
 
 @pytest.mark.parametrize("folder", PROJECTS)
 def test_a_package_declares_what_it_imports(folder: str) -> None:
-    declared = {canonicalize_name(Requirement(r).name) for r in PROJECTS[folder]["dependencies"]}
+    extras = PROJECTS[folder].get("optional-dependencies", {}).values()
+    wanted = [*PROJECTS[folder]["dependencies"], *(r for extra in extras for r in extra)]
+    declared = {canonicalize_name(Requirement(r).name) for r in wanted}
     modules = {name.replace("-", "_") for name in declared}
     modules |= {module for module, owner in ALONG.items() if owner in declared}
     modules |= {MODULES[folder].name} | set(sys.stdlib_module_names)
@@ -231,6 +234,10 @@ def test_every_requirement_is_pinned() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     wanted = [Requirement(r) for group in groups.values() for r in group]
     wanted += [Requirement(r) for project in PROJECTS.values() for r in project["dependencies"]]
+    for project in PROJECTS.values():
+        wanted += [
+            Requirement(r) for extra in project.get("optional-dependencies", {}).values() for r in extra
+        ]
     names = {project["name"] for project in PROJECTS.values()}
     for requirement in wanted:
         if (name := canonicalize_name(requirement.name)) in names:

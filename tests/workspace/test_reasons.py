@@ -46,6 +46,7 @@ PLACES = {"_error": 1, "Fault": 99, "Reason": 99, "Refusal": 99}
 #: Where a code is handed on or computed, by file and function, and from what.
 COMPUTED = {
     ("authoring/inspect.py", "inspect_set"): "the fault's own",
+    ("backend.py", "plugin"): "of a backend or an importer: -unknown, -ambiguous, -broken",
     ("cli/compare.py", "_refusal"): "the error's own",
     ("cli/validate.py", "_report"): "the finding's own",
     ("compare/models.py", "__init__"): "task-differs",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from eval_core.errors import CouldNot, EvalError, Misuse, did_you_mean
 
@@ -133,42 +133,54 @@ class Backend(Protocol):
         """Free processes, files and memory; may be called twice."""
 
 
-def names() -> list[str]:
-    """The names of the installed backends, sorted."""
+def names(group: str = GROUP) -> list[str]:
+    """The names that installed packages have registered in an entry-point group, sorted."""
     from importlib.metadata import entry_points
 
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted({point.name for point in entry_points(group=group)})
 
 
 def load(name: str) -> Any:
     """Return the factory of the backend called `name`: a callable that takes the arm's options as keywords.
 
     Raises:
-        Misuse: no such backend, or two packages claim the name.
+        Misuse, CouldNot: as `plugin`.
+    """
+    return plugin(GROUP, "backend", name)
+
+
+def plugin(group: str, noun: Literal["backend", "importer"], name: str) -> Any:
+    """Return what an installed package has registered under `name` in an entry-point group.
+
+    Args:
+        noun: what the group holds, for messages and reason codes.
+
+    Raises:
+        Misuse: there is no such name, or two packages claim it.
         CouldNot: it is installed and cannot be imported.
     """
     from importlib.metadata import entry_points
 
-    points = list(entry_points(group=GROUP, name=name))
+    points = list(entry_points(group=group, name=name))
     if not points:
-        known = names()
+        known = names(group)
         raise Misuse(
-            "backend-unknown",
-            f"there is no backend {name!r}{did_you_mean(name, known)}  (installed: {', '.join(known) or 'none'})",
+            f"{noun}-unknown",
+            f"there is no {noun} {name!r}{did_you_mean(name, known)}  (installed: {', '.join(known) or 'none'})",
         )
     origins = {point.value for point in points}
     if len(origins) > 1:
         raise Misuse(
-            "backend-ambiguous",
+            f"{noun}-ambiguous",
             f"several packages claim the name: {', '.join(sorted(origins))}",
-            subject=f"backend {name!r}",
+            subject=f"{noun} {name!r}",
             mend="Uninstall all of them but one.",
         )
     try:
         return points[0].load()
     except ImportError as error:
         raise CouldNot(
-            "backend-broken", f"is installed but cannot be imported: {error}", subject=f"backend {name!r}"
+            f"{noun}-broken", f"is installed but cannot be imported: {error}", subject=f"{noun} {name!r}"
         ) from error
 
 

@@ -205,6 +205,36 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             2, "Unknown manifest", "The JSON file is not a manifest in one of the forms that are read."
         ),
         "manifest-invalid": Entry(2, "Invalid manifest", "A value of the manifest is missing or wrong."),
+        "importer-unknown": Entry(
+            2, "Unknown format", "No installed package has an importer for the format."
+        ),
+        "importer-ambiguous": Entry(
+            2, "Ambiguous format", "Several installed packages have an importer for the format."
+        ),
+        "importer-broken": Entry(
+            3, "Broken importer", "The importer is installed, and it cannot be imported."
+        ),
+        "extra-missing": Entry(
+            3, "Optional package missing", "The format is read by a package that is not installed by default."
+        ),
+        "field-unclear": Entry(
+            2,
+            "Field not found",
+            "No field of the records can be taken for what is needed, or several can.",
+            "Name the field.",
+        ),
+        "field-empty": Entry(2, "Empty field", "The field is empty in every record, so it says nothing."),
+        "corpus-unclear": Entry(
+            2,
+            "Which corpus",
+            "The documents of a set come from its file or from --corpus: from one of them.",
+        ),
+        "import-empty": Entry(
+            2,
+            "Nothing to import",
+            "No query is left: each has no expected document, or one that cannot be found.",
+            "Look at --corpus and --match.",
+        ),
         "no-drafts": Entry(
             1,
             "Nothing to draft from",

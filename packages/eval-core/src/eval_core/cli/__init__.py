@@ -64,6 +64,10 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "Draft a set from doc comments, names, headings and links.",
         ),
         "query": ("eval_core.cli.query:query", "Add reviewed questions to a set."),
+        "import": (
+            "eval_core.cli.imports:import_",
+            "Turn judged queries in another tool's file into a set.",
+        ),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -1,7 +1,35 @@
-"""Files of other tools, read for what they judge."""
+"""Files of other tools, read for what they judge. `importer` says what a package brings to read a further format."""
 
 from __future__ import annotations
 
-from eval_core.imports.manifest import Manifest, ManifestQuery, parse_manifest, read_manifest
+from typing import TYPE_CHECKING
 
-__all__ = ["Manifest", "ManifestQuery", "parse_manifest", "read_manifest"]
+from eval_core import lazily
+
+if TYPE_CHECKING:
+    from eval_core.imports.build import import_set
+    from eval_core.imports.importer import GROUP, Importer, Question, Reading, load
+    from eval_core.imports.manifest import Manifest, ManifestQuery, parse_manifest, read_manifest
+    from eval_core.imports.models import Imported
+
+__all__ = [
+    "GROUP",
+    "Imported",
+    "Importer",
+    "Manifest",
+    "ManifestQuery",
+    "Question",
+    "Reading",
+    "import_set",
+    "load",
+    "parse_manifest",
+    "read_manifest",
+]
+
+__getattr__ = lazily(
+    __name__,
+    build="import_set",
+    importer="GROUP Importer Question Reading load",
+    manifest="Manifest ManifestQuery parse_manifest read_manifest",
+    models="Imported",
+)

@@ -114,7 +114,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     else:
         raise Misuse("manifest-form-unknown", _stranger(value), file=path, mend=f"The known forms:  {FORMS}")
     if reading.faults or manifest is None:
-        lines = _lines(text)
+        lines = lines_of(text)
         raise Faults(
             Fault(
                 one.what,
@@ -343,7 +343,7 @@ class _Frame:
         return f"{self.place}[{self.number}]" if self.is_list else _inside(self.place, self.key)
 
 
-def _lines(text: str) -> dict[str, int]:
+def lines_of(text: str) -> dict[str, int]:
     """The line of every value of a sound JSON text, by its place. Read only once there is a fault to point at."""
     found: dict[str, int] = {}
     frames: list[_Frame] = []

@@ -83,42 +83,61 @@ def read_json_lines(path: Path, fault: Callable[[int, str], None]) -> Iterator[t
     except OSError as error:
         raise unreadable(path, error) from error
     with stream:
-        for number, raw in enumerate(stream, 1):
-            if number == 1 and raw.startswith(BOM):
-                fault(1, BOM_FAULT)
-                raw = raw[len(BOM) :]
-            if not raw or raw.isspace():
-                continue
-            try:
-                value = _decoder.decode(raw.decode("utf-8").strip(" \t\r\n"))
-                if isinstance(value, dict) and b"\\u" in raw:
-                    canonical(value)  # a lone surrogate cannot be written again
-            except UnicodeDecodeError as error:
-                if isinstance(error.object, bytes):
-                    fault(
-                        number,
-                        f"not UTF-8: byte {error.object[error.start]:#04x} at column {error.start + 1}",
-                    )
-                continue
-            except UnicodeEncodeError:
-                fault(number, "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character")
-                continue
-            except RecursionError:
-                fault(number, "nested too deeply")
-                continue
-            except ValueError as error:
-                fault(number, f"not JSON: {_short(error)}")
-                continue
-            if isinstance(value, dict):
-                yield number, value
-            else:
-                fault(number, f"expected a JSON object, not {_kind(value)}")
+        yield from json_lines(enumerate(stream, 1), fault)
+
+
+def json_lines(
+    lines: Iterable[tuple[int, bytes]], fault: Callable[[int, str], None]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of numbered lines; see `read_json_lines`."""
+    for number, raw in lines:
+        if number == 1 and raw.startswith(BOM):
+            fault(1, BOM_FAULT)
+            raw = raw[len(BOM) :]
+        if not raw or raw.isspace():
+            continue
+        try:
+            value = decode_json(raw.decode("utf-8").strip(" \t\r\n"))
+        except UnicodeDecodeError as error:
+            fault(number, f"not UTF-8: byte {error.object[error.start]:#04x} at column {error.start + 1}")
+            continue
+        except ValueError as error:
+            fault(number, _short(error))
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            fault(number, f"expected a JSON object, not {_kind(value)}")
+
+
+def decode_json(text: str) -> Any:
+    """Decode JSON without NaN, numbers beyond double precision, keys given twice and lone surrogates.
+
+    Raises:
+        ValueError: it is not such JSON, or nested too deeply.
+    """
+    try:
+        value = _decoder.decode(text)
+        if "\\u" in text:
+            canonical(value)  # a lone surrogate cannot be written again
+    except UnicodeEncodeError as error:
+        what = "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
+        raise ValueError(what) from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    return value
 
 
 def _short(error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
-    return str(error)
+    return (
+        f"not JSON: {error.msg} at column {error.colno}"
+        if isinstance(error, json.JSONDecodeError)
+        else str(error)
+    )
 
 
 def _kind(value: object) -> str:

@@ -55,7 +55,9 @@ def claim(out: Path, *, replace: bool | None = None) -> Path:
         raise Misuse("out-exists", "is not empty, and a new set replaces nothing", file=out, mend=mend)
     if other := next((name for name in held if not _WRITTEN.fullmatch(name)), None):
         what = f"holds {other}, which is no part of an imported set, so --force does not replace the folder"
-        raise Misuse("out-exists", what, file=out, mend="Name another folder, or remove what is there yourself.")
+        raise Misuse(
+            "out-exists", what, file=out, mend="Name another folder, or remove what is there yourself."
+        )
     if place == Path.cwd():
         raise Misuse("out-exists", "is the current folder; name one inside it", file=out)
     return place

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from typing import Any
 
 from eval_core.errors import Misuse, did_you_mean
 from eval_core.files import unreadable
+from eval_core.imports.tables import csv_rows
 from eval_core.sets.corpus import id_fault, read_json_lines
 
 #: What a question may say of itself.
@@ -86,33 +85,13 @@ def _csv(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
         line = raw[: error.start].count(b"\n") + 1
         fault(line, f"not UTF-8: byte {raw[error.start]:#04x}")
         return
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            fault(line, f"not CSV: {error}")
-            return
-        if cells is None:
-            break
-        if not any(cell.strip() for cell in cells):
-            continue
-        if header is None:
-            header = [cell.strip() for cell in cells]
-            if not _columns(header, line, fault):
-                return
-            continue
-        if any(cell.strip() for cell in cells[len(header) :]):
-            fault(
-                line,
-                f"has {len(cells)} cells and the header {len(header)} columns; put a text with commas in quotes",
-            )
-            continue
-        yield line, {key: _cell(key, cell) for key, cell in zip(header, cells, strict=False) if cell.strip()}
-    if header is None:
+    rows = csv_rows(text, fault)
+    line, header = next(rows, (1, []))
+    if not header:
         fault(1, f"is empty; expected a header of {', '.join(KEYS)}")
+    elif _columns(header, line, fault):
+        for line, cells in rows:
+            yield line, {key: _cell(key, cell) for key, cell in zip(header, cells, strict=False) if cell}
 
 
 def _columns(header: list[str], line: int, fault: Tell) -> bool:
@@ -126,11 +105,7 @@ def _columns(header: list[str], line: int, fault: Tell) -> bool:
 
 
 def _cell(key: str, cell: str) -> Any:
-    return (
-        [part for part in re.split(r"[\s;]+", cell) if part]
-        if key in ("relevant", "exclude")
-        else cell.strip()
-    )
+    return [part for part in re.split(r"[\s;]+", cell) if part] if key in ("relevant", "exclude") else cell
 
 
 # ------------------------------------------------------------- one question

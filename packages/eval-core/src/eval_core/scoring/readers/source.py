@@ -161,8 +161,9 @@ def _inside(folder: Path) -> str:
 class Listing:
     """Faults of one file: the first are kept, the others counted."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, consequence: str = "nothing was scored") -> None:
         self.path = path
+        self.consequence = consequence
         self.faults: list[Fault] = []
         self.more = 0
 
@@ -178,7 +179,7 @@ class Listing:
         if not self.faults:
             return None
         more = f"{self.more:,} more are not listed; " if self.more else ""
-        return Faults(self.faults, consequence=f"{more}nothing was scored")
+        return Faults(self.faults, consequence=f"{more}{self.consequence}")
 
     def stop(self) -> None:
         """Raise Faults where there are any."""
