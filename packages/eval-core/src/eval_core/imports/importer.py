@@ -36,7 +36,7 @@ class Question:
 
     id: str
     text: str
-    expected: Mapping[str, int]
+    expected: dict[str, int]
     line: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -130,17 +129,6 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """A query whose records may be several, one a document."""
-
-    id: str
-    text: str
-    line: int
-    metadata: dict[str, Any]
-    expected: dict[str, int] = field(default_factory=dict)
-
-
 def collect(
     path: Path,
     rows: Sequence[Row],
@@ -165,7 +153,7 @@ def collect(
             raise Misuse(
                 "field-empty", f"the field is empty in all {len(rows):,} records", file=path, key=name
             )
-    found: dict[str, _Gathered] = {}
+    found: dict[str, Question] = {}
     dropped: Counter[str] = Counter()
     used = {*fields.values(), *carried.values()}
     for line, row in rows:
@@ -180,7 +168,7 @@ def collect(
     fault.stop()
     if not found:
         raise Misuse("file-vacuous", "holds no record", file=path)
-    return [Question(q.id, q.text, q.expected, q.line, q.metadata) for q in found.values()], dict(dropped)
+    return list(found.values()), dict(dropped)
 
 
 def _empty(value: object) -> bool:
@@ -192,8 +180,8 @@ def _question(
     row: dict[str, Any],
     fields: Mapping[str, str],
     carried: Mapping[str, str],
-    found: dict[str, _Gathered],
-) -> _Gathered:
+    found: dict[str, Question],
+) -> Question:
     """The query of a record, added to those found or the one of that id."""
     text = row.get(fields["query"])
     if not isinstance(text, str) or not text.strip():
@@ -207,7 +195,7 @@ def _question(
     for meta, value in metadata.items():
         if meta != "tags" and not isinstance(value, str):
             raise ValueError(f"{carried[meta]} {value!r} is not a text; write it in quotes")
-    one = found.setdefault(key, _Gathered(name, text, line, metadata))
+    one = found.setdefault(key, Question(name, text, {}, line, metadata))
     if (one.text, one.metadata) != (text, metadata):
         what = "text" if one.text != text else "category"
         raise ValueError(f"query {one.id!r} again with another {what} (first at line {one.line})")
