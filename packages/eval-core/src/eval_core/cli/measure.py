@@ -194,13 +194,13 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
         for report in reports:
             _details(report)
         click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
-        for line in (*_limits(reports), *_statements(reports), *_perfect(reports)):
+        for line in (*limits_in_words(reports), *_statements(reports), *_perfect(reports)):
             click.echo(line)
     if not notes:
         click.echo(_next(workspace, reports))
 
 
-def _limits(reports: list[Report]) -> Iterator[str]:
+def limits_in_words(reports: list[Report]) -> Iterator[str]:
     """What the numbers of each set cannot show, in a line or two."""
     from eval_core.console import count
     from eval_core.scoring.statistics import resolution

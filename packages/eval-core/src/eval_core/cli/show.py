@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+from eval_core.cli.workspace import config_option
 
 if TYPE_CHECKING:
     from eval_core.compare.models import Entry
@@ -46,16 +47,13 @@ class _Shown(NamedTuple):
 
 @click.command(epilog=_EPILOG)
 @click.argument("arm", required=False)
-@click.option("--config", type=click.Path(path_type=Path), default=Path("eval.toml"), show_default=True)
+@config_option()
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.pass_context
-def show(context: click.Context, arm: str | None, config: Path, form: str) -> int:
+def show(arm: str | None, config: Path, form: str) -> int:
     """Show a report: figures by category, and what they cannot show. ARM is a name, a path, or baseline:NAME."""
-    from eval_core.config import load_workspace
+    from eval_core.config import command, load_workspace
 
-    given = context.get_parameter_source("config") is not click.core.ParameterSource.DEFAULT
-    needed = given or arm is None or os.path.exists(config)
-    workspace = load_workspace(config) if needed else None
+    workspace = load_workspace(config) if arm is None or config.exists() else None
     arms = list(workspace.arms) if workspace else []
     missing: list[str] = []
     if arm is None:
@@ -76,9 +74,8 @@ def show(context: click.Context, arm: str | None, config: Path, form: str) -> in
     else:
         for one in shown:
             _print([*_head(one), *_table(one, ()), *_health(one), ""])
-        _print(
-            [*_absent(missing), f"Next: eval-core show {shown[0].name}{_at(config)}   one arm, by category"]
-        )
+        one_arm = command("eval-core", "show", shown[0].name, config=config)
+        _print([*_absent(missing), f"Next: {one_arm}   one arm, by category"])
     return 0
 
 
@@ -89,16 +86,11 @@ def _reports(config: Path) -> Path:
 
 
 def _nothing(config: Path) -> Exception:
+    from eval_core.config import command
     from eval_core.errors import Refused
 
-    mend = f"Measure first:  eval-core measure{_at(config)}"
+    mend = f"Measure first:  {command('eval-core', 'measure', config=config)}"
     return Refused("report-missing", "no arm of eval.toml has a report", file=_reports(config), mend=mend)
-
-
-def _at(config: Path) -> str:
-    import shlex
-
-    return "" if config == Path("eval.toml") else f" --config {shlex.quote(str(config))}"
 
 
 def _read(name: str, root: Path, arms: Sequence[str]) -> _Shown:
@@ -139,7 +131,7 @@ def _print(lines: Iterator[str] | Sequence[str]) -> None:
 
 
 def _whole(one: _Shown, config: Path) -> Iterator[str]:
-    from eval_core.cli.measure import _limits
+    from eval_core.cli.measure import limits_in_words
     from eval_core.console import count
 
     categories = list(one.figures.categories)
@@ -151,7 +143,7 @@ def _whole(one: _Shown, config: Path) -> Iterator[str]:
     yield ""
     yield from _health(one)
     if one.report is not None:
-        yield from _limits([one.report])
+        yield from limits_in_words([one.report])
     for statement in one.line.statements:
         yield from _wrapped(statement)
     yield from _steps(one, config)
@@ -213,36 +205,38 @@ def _absent(missing: Sequence[str]) -> Iterator[str]:
 
 def _steps(one: _Shown, config: Path) -> Iterator[str]:
     """At most two commands that go on from here."""
-    import shlex
-
+    from eval_core.config import command
     from eval_core.explain import headline_of, missed
 
     arm, report = one.figures.arm, one.report
-    called = shlex.quote(one.name)
     if report is None:
-        yield f"Next: eval-core compare {called} {arm}{_at(config)}   hold the newest report against it"
+        compare = command("eval-core", "compare", one.name, arm, config=config)
+        yield f"Next: {compare}   hold the newest report against it"
         return
     if not report.health.ok:
-        yield f"Next: mend what went wrong, then:  eval-core measure {arm}{_at(config)}"
+        yield f"Next: mend what went wrong, then:  {command('eval-core', 'measure', arm, config=config)}"
         return
     if lowest := missed(one.entry, headline_of([one.entry], [])):
         are = "is" if len(lowest) == 1 else "are"
-        why = f"why {len(lowest)} of {one.figures.overall.n} queries {are} missed"
-        yield f"Next: eval-core explain {called} --missed{_at(config)}   {why}"
-    if one.name == arm and config == Path("eval.toml"):
-        yield from _bar(arm)
+        explain = command("eval-core", "explain", one.name, "--missed", config=config)
+        yield f"Next: {explain}   why {len(lowest)} of {one.figures.overall.n} queries {are} missed"
+    if one.name == arm:
+        yield from _bar(arm, config)
 
 
-def _bar(arm: str) -> Iterator[str]:
+def _bar(arm: str, config: Path) -> Iterator[str]:
     """The verb of the gate that is next for an arm: where the policy cannot be read, none that would fail."""
+    from eval_core.config import command
     from eval_core.errors import EvalError
     from eval_core.policy import FLOORS, POLICY, read_policy
 
+    policy = config.parent / POLICY
     try:
-        floored = (POLICY / FLOORS).exists() and arm in read_policy(POLICY).floors.arms
+        floored = (policy / FLOORS).exists() and arm in read_policy(policy).floors.arms
     except EvalError:
         return
     if floored:
-        yield f"Next: eval-gate check {arm}   hold it against its floors"
+        yield f"Next: {command('eval-gate', 'check', arm, config=config)}   hold it against its floors"
     else:
-        yield f"Next: eval-gate floor {arm} --measure   measure twice and propose the bar"
+        floor = command("eval-gate", "floor", arm, "--measure", config=config)
+        yield f"Next: {floor}   measure twice and propose the bar"

@@ -9,14 +9,14 @@ from pydantic import Field
 from eval_core.models import Closed
 from eval_core.policy.evidence import Line
 from eval_core.scoring import metrics, statistics
-from eval_core.scoring.models import MeasureScore
+from eval_core.scoring.models import Estimate
 
 
 class Part(Closed):
     """A measured part of a set: all of it, or one category."""
 
     n: int = Field(ge=0, description="Queries scored.")
-    measures: dict[str, MeasureScore] = Field(description="By measure; empty where nothing was scored.")
+    measures: dict[str, Estimate] = Field(description="By measure; empty where nothing was scored.")
 
 
 class RunFigures(Closed):
@@ -64,7 +64,7 @@ def _part(line: Line, category: str | None) -> Part:
     return Part(
         n=len(entries),
         measures={
-            name: MeasureScore(mean=metrics.mean(values), low=bounds[name].low, high=bounds[name].high)
+            name: Estimate(mean=metrics.mean(values), low=bounds[name].low, high=bounds[name].high)
             for name, values in table.items()
         },
     )

@@ -32,15 +32,20 @@ class ScoreCounts(Closed):
     )
 
 
-class MeasureScore(Closed):
+class Estimate(Closed):
     """A measure's mean over the scored queries, and its 95% interval."""
 
     mean: float = Field(ge=0, le=1)
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+
+
+class MeasureScore(Estimate):
+    """Of a run, beside it trec_eval's own mean."""
+
     mean_with_unscorable: float = Field(
         ge=0, le=1, description="The mean with 0 for each unscorable query besides, as trec_eval -c has it."
     )
-    low: float = Field(ge=0, le=1)
-    high: float = Field(ge=0, le=1)
 
 
 class Score(Closed):
