@@ -89,6 +89,8 @@ def reworded(space: Space) -> None:
     (space.root / "answers.json").write_text(json.dumps(answers))
 
 
+DEFAULT = '[default]\nset = "notes"\n\n[arms."notes"]'
+
 #: What happened, and the code that the refusal has.
 CASES: dict[str, tuple[Callable[[Space], object], str]] = {
     "a query went": (query_lost, "query-set-differs"),
@@ -114,6 +116,10 @@ CASES: dict[str, tuple[Callable[[Space], object], str]] = {
     "a worse retriever": (worse, "floor-breached"),
     "too slow": (budget("p95_ms = 0.0001"), "latency-over-budget"),
     "an arm without floors": (unheld, "arm-not-gated"),
+    "a default by hand": (
+        lambda s: s.edit(s.root / "eval.toml", '[arms."notes"]', DEFAULT),
+        "promotion-mixed",
+    ),
 }
 
 
@@ -205,3 +211,23 @@ def test_round2_s2_a_source_that_is_elsewhere_is_named_to_any_verb(held: Space, 
         again = verb(*line.split())
     assert "give its place" not in again.out + again.err
     assert again.code == (1 if line.startswith("floor") else 0), again.err
+
+
+def test_round2_s2_a_first_bar_that_holds_nothing_names_all_measures_at_once(bare: Space) -> None:
+    """S2: told one by one, each command forgot the reason that the one before it had asked for."""
+    bare.answer(bare.losing(26))
+    bare.commit()
+    done = bare.gate("floor", "--measure", "--write")
+    assert (done.code, steps(done.err)) == (1, [])
+    assert "No measure would be left: measure a better retriever" in done.err
+    bare.answer(bare.losing(21))
+    done = bare.gate("floor", "--measure", "--write", "--p95-ms", "200")
+    assert done.code == 1
+    (command,) = steps(done.err)
+    assert command[:6] == ["eval-gate", "floor", "--measure", "--write", "--p95-ms", "200"]
+    assert (command[6:8], len(command) > 10) == (["--reason", "recall@10=it is meant"], True)
+    bare.answer(bare.losing(21))
+    follow(bare, ["eval-gate", "floor", "--measure", "--write", "--p95-ms", "200"])
+    bare.commit("the bar")
+    assert bare.core("measure", "-q").code == 0
+    assert bare.check().code == 0

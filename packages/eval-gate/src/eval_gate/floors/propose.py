@@ -13,6 +13,7 @@ from eval_core.policy import (
     TOLERANCE,
     ArmFloors,
     ArmPolicy,
+    Bar,
     Budget,
     Choices,
     Line,
@@ -169,7 +170,7 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     _check_must_pass(arm, runs[-1])
     after = _reasoned(draft, old, wish, used, needed, raised=_raised(moved))
     _check_reasons(after, changes(old, after), needed, standing, wish.typed)
-    _hollow(after)
+    _hollow(after, wish.typed)
     for fault in faults(after):
         d = fault.details
         raise Refused(
@@ -339,27 +340,38 @@ def _words(change: BarChange) -> str:
     return f"{named}{change.before} before, {change.after or 'none'} now"
 
 
-def _hollow(policy: ArmPolicy) -> None:
-    """Refuse floors that a backend without answers, or a random ranking, reaches."""
+def _hollow(policy: ArmPolicy, typed: str) -> None:
+    """Refuse floors that a backend without answers, or a random ranking, reaches: all in one error."""
     floored = [bar for bar in policy.bars if bar.floor is not None]
+    found: dict[str, tuple[Bar, str]] = {}
+    fixed = ""
     for bar in floored:
-        lowest = by_floor(bar)
-        if lowest <= TOLERANCE:
+        if by_floor(bar) <= TOLERANCE:
             derived = " (derived from the flips of the runs)" if policy.floors.margin == "derived" else ""
             what = f"a margin of {margin_of(policy.choices, policy.lines)} misses{derived} leaves nothing to gate on"
-            fixed = "Measure more runs, or take a fixed margin: --margin 2. " if derived else ""
-            raise _vacuous(policy.name, bar.measure, bar.category, lowest, what, fixed)
+            fixed = "Measure more runs, or take a fixed margin: --margin 2. " if derived else fixed
+            found.setdefault(bar.measure, (bar, what))
     for bar in reached(policy.baseline, floored):
-        lowest = by_floor(bar)
-        what = f"a random ranking of {_choice(policy.baseline)} reaches its floor, {lowest:.4f}, too"
-        raise _vacuous(policy.name, bar.measure, bar.category, lowest, what)
-
-
-def _vacuous(
-    arm: str, measure: str, category: str | None, lowest: float, what: str, mend: str = ""
-) -> Refused:
-    out = f'{mend}Leave it out:  eval-gate floor {arm} --reason {measure}="…" --write'
-    return Refused("floor-vacuous", what, subject=arm, key=measure, category=category, bar=lowest, mend=out)
+        what = f"a random ranking of {_choice(policy.baseline)} reaches its floor, {by_floor(bar):.4f}, too"
+        found.setdefault(bar.measure, (bar, what))
+    if not found:
+        return
+    (bar, first), *others = found.values()
+    what = "; ".join([first, *(f"{other.measure}: {told}" for other, told in others)])
+    command = typed or f"eval-gate floor {policy.name} --write"
+    options = " ".join(f'--reason {measure}="…"' for measure in found)
+    mend = f"{fixed}Leave {'them' if others else 'it'} out:  {command} {options}"
+    if len(found) == len({bar.measure for bar in floored}):
+        mend = f"{fixed}No measure would be left: measure a better retriever, or judge more queries of more documents."
+    raise Refused(
+        "floor-vacuous",
+        what,
+        subject=policy.name,
+        key=bar.measure,
+        category=bar.category,
+        bar=by_floor(bar),
+        mend=mend,
+    )
 
 
 def _choice(line: Line) -> str:

@@ -102,8 +102,8 @@ def mixed(config: Path, policy: Policy, target: Target | None = None) -> list[Re
         if lacking:
             what = f"{arm!r} is the default for {name!r}, and {'; '.join(lacking)}"
             mend = (
-                "A promotion moves default, floors, evidence and budget in one commit: restore what is missing, or "
-                f"promote again:  eval-gate promote {arm} --write"
+                "A promotion moves default, floors, evidence and budget in one commit: restore it, or, for "
+                f"a default that no promotion made, move the bar:  eval-gate floor {arm} --measure --write"
             )
             reasons.append(_mixed(what, config, mend))
     return reasons
