@@ -22,7 +22,8 @@ SCRIPTS: dict[str, click.Group] = {"eval-core": core, "eval-gate": gate, "eval-b
 #: A command stands at the beginning of a line, or behind two spaces, a prompt or `&&`, and ends with two spaces or the
 #: line. Elsewhere a script is only spoken of.
 _COMMAND = re.compile(
-    r"(?:^|  |\$ |&& |Next: )((?:eval-core|eval-gate|eval-backends) (?:(?!  | && | [|>]).)+)", re.MULTILINE
+    r"(?:^|  |\$ |&& |Next: )((?:eval-core|eval-gate|eval-backends) (?=[a-z])(?:(?!  | && | [|>]).)+)",
+    re.MULTILINE,
 )
 
 
