@@ -42,7 +42,7 @@ def test_what_lies_outside_the_filter_is_an_error(kinds: Space) -> None:
 
 
 #: By capability, what asks for it: keys of the arm, the metadata of each query, and what is said of it. A scope asks
-#: for none, since each scope may have an index of its own, and nothing asks with a vector.
+#: for none, since each scope may have an index of its own or a backend, and nothing asks with a vector.
 WISHES: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "filter": (
         'filter_from = ["kind"]\n',
@@ -57,6 +57,7 @@ WISHES: dict[str, tuple[str, dict[str, Any], str | None]] = {
     ),
     "scope": ("", {"scope": "a"}, None),
     "vectors": ("", {}, None),
+    "reindex": ("", {}, None),
 }
 
 

@@ -87,7 +87,9 @@ def test_three_verdicts_in_one_screen_and_the_same_by_hand(
     assert re.fullmatch(r"PASS  1 arm at [0-9a-f]{7}, clean, class local", passed[0])
     assert failed[0].startswith("FAIL  1 of 1 arm")
     losses = [line for line in failed if line.startswith("   lost  ")]
-    assert re.fullmatch(r"   lost  q06  why redis and not memcached\? +n06  rank 1 → –", losses[0])
+    assert re.fullmatch(
+        r"   lost  q06  why redis and not memcached\? +n06  rank 1 → –  3 of 3 above unjudged", losses[0]
+    )
     assert refused[0].startswith("REFUSED  1 of 1 arm")
     assert any("gone: q06    reason: query-set-differs" in line for line in refused)
     assert "Look around:  cd it" in lines

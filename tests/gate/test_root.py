@@ -20,6 +20,7 @@ COMMANDS = [
     ("eval-core inspect sub/living", 0),
     ("eval-core reconstruct", 0),
     ("eval-core reconstruct sub/living", 0),
+    ("eval-core show notes", 0),
     ("eval-core explain notes q27", 0),
     ("eval-core compare baseline:notes notes", 0),
     ("eval-core publish --check", 0),
@@ -35,7 +36,7 @@ COMMANDS = [
 ]
 
 #: These read files that they are given, and no workspace.
-APART = {"derive", "score"}
+APART = {"demo", "derive", "import", "score"}
 
 
 @pytest.fixture

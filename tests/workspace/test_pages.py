@@ -32,6 +32,10 @@ SHOWN = {
     ("README.md", "$ eval-gate check memory-bm25"): "output of this repository, made worse by hand",
     ("docs/tour.md", "*"): "outputs of this repository, line by line",
     (
+        "docs/import.md",
+        "*",
+    ): "files, commands and outputs; tests/core/test_imports.py writes, types and compares them",
+    (
         "docs/backends/jsonl-protocol.md",
         '{"kind": "notes", "query": "where are retry delays computed", "k": 10}',
     ): ("a request and a reply; tests/backends/test_protocol_page.py reads them"),

@@ -194,7 +194,7 @@ def _show(workspace: Workspace, reports: list[Report], notes: list[str]) -> None
         for report in reports:
             _details(report)
         click.echo(f"{count(len(reports), 'arm')} measured; reports in {workspace.output('reports')}.")
-        for line in (*limits_in_words(reports), *_statements(reports), *_perfect(reports)):
+        for line in (*limits_in_words(reports), *statements_in_words(reports), *_perfect(reports)):
             click.echo(line)
     if not notes:
         click.echo(_next(workspace, reports))
@@ -223,7 +223,7 @@ def limits_in_words(reports: list[Report]) -> Iterator[str]:
             yield f" {name}: {judged} with an unjudged near-duplicate (limits in the report)."
 
 
-def _statements(reports: list[Report]) -> Iterator[str]:
+def statements_in_words(reports: list[Report]) -> Iterator[str]:
     """What the reports say of themselves: of the set what all of its arms say, of an arm what it says alone."""
     import textwrap
 

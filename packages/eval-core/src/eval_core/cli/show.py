@@ -131,7 +131,7 @@ def _print(lines: Iterator[str] | Sequence[str]) -> None:
 
 
 def _whole(one: _Shown, config: Path) -> Iterator[str]:
-    from eval_core.cli.measure import limits_in_words
+    from eval_core.cli.measure import limits_in_words, statements_in_words
     from eval_core.console import count
 
     categories = list(one.figures.categories)
@@ -144,8 +144,10 @@ def _whole(one: _Shown, config: Path) -> Iterator[str]:
     yield from _health(one)
     if one.report is not None:
         yield from limits_in_words([one.report])
-    for statement in one.line.statements:
-        yield from _wrapped(statement)
+        yield from statements_in_words([one.report])
+    else:
+        for statement in one.line.statements:
+            yield from _wrapped(statement)
     yield from _steps(one, config)
 
 
