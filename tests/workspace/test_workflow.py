@@ -6,61 +6,21 @@ import re
 import shutil
 import sys
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from test_pages import ROOT, Place, arm, fences, repository
 
 
-@dataclass
-class Step:
-    """A step of a job: what it uses or runs, with its keys."""
-
-    uses: str = ""
-    run: str = ""
-    always: bool = False
-    env: dict[str, str] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
-
-
-def steps(text: str) -> list[Step]:
-    """The steps of the only job; of YAML, what the page has is read, and a line of another form fails."""
-    found: list[Step] = []
-    table: dict[str, str] = {}
-    folding = False
-    for line in text.partition("    steps:\n")[2].splitlines():
-        if folding and line.startswith(" " * 10):
-            found[-1].run += f" {line.strip()}"
-            continue
-        folding = False
-        match = re.fullmatch(r"(?:      (- )?|        |          )([\w-]+):(?: (.*?))?(?: # .*)?", line)
-        assert match, f"a form of YAML that this test does not read: {line!r}"
-        begins, key, value = match[1], match[2], (match[3] or "").strip('"')
-        if begins:
-            found.append(Step())
-        step = found[-1]
-        if line.startswith(" " * 10):
-            table[key] = value
-        elif key in ("with", "env"):
-            table = step.given if key == "with" else step.env
-        elif key == "run":
-            folding = value == ">"
-            step.run = "" if folding else value
-        elif key == "uses":
-            step.uses = value
-        elif key == "if":
-            assert value == "always()"
-            step.always = True
-        else:
-            assert key == "name"
-    return found
-
-
-(WORKFLOW,) = [fence.text for fence in fences(ROOT / "docs/ci.md") if fence.language == "yaml"]
+(TEXT,) = [fence.text for fence in fences(ROOT / "docs/ci.md") if fence.language == "yaml"]
+WORKFLOW: dict[str, Any] = yaml.safe_load(TEXT)
+STEPS: list[dict[str, Any]] = WORKFLOW["jobs"]["gate"]["steps"]
 
 
 @dataclass
@@ -80,24 +40,26 @@ class Forge:
         summary = place.root.parent / f"summary-{self.runs}.md"
         codes: list[int] = []
         said = ""
-        for step in steps(WORKFLOW):
-            if any(codes) and not step.always:
+        for step in STEPS:
+            assert step.get("if", "always()") == "always()"
+            if any(codes) and "if" not in step:
                 continue
-            if step.uses.startswith("actions/checkout@"):
-                assert step.given["fetch-depth"] == "0"
+            uses, run, given = step.get("uses", ""), step.get("run", ""), step.get("with", {})
+            if uses.startswith("actions/checkout@"):
+                assert given["fetch-depth"] == 0
                 place.must(f"git clone -q file://{self.origin} . && git checkout -q --detach origin/{branch}")
-            elif step.uses.startswith("actions/upload-artifact@"):
-                assert step.given["include-hidden-files"] == "true"
-                shutil.copytree(place.root / step.given["path"], artifact)
-                assert values[step.given["name"].removeprefix("eval-")] == str(self.runs)
-            elif step.run and not step.run.strip().startswith("pip install"):
-                env = {name: values.get(value, value) for name, value in step.env.items()}
+            elif uses.startswith("actions/upload-artifact@"):
+                assert given["include-hidden-files"] is True
+                shutil.copytree(place.root / given["path"], artifact)
+                assert values[given["name"].removeprefix("eval-")] == str(self.runs)
+            elif run and not run.startswith("pip install"):
+                env = {name: values.get(value, value) for name, value in step.get("env", {}).items()}
                 numbered = {
                     "CI": "true",
                     "GITHUB_RUN_ID": str(self.runs),
                     "GITHUB_STEP_SUMMARY": str(summary),
                 }
-                done = place.run(step.run, **numbered, **env)
+                done = place.run(run, **numbered, **env)
                 codes.append(done.returncode)
                 said += done.stdout + done.stderr
         return codes, said + (summary.read_text() if summary.exists() else ""), artifact
@@ -140,8 +102,8 @@ def test_round2_s13_the_workflow_of_the_page_gates(forge: Forge) -> None:
 
 
 def test_the_install_step_names_the_packages_that_there_are() -> None:
-    (run,) = [step.run for step in steps(WORKFLOW) if "pip install" in step.run]
-    assert re.search(r"^  LADDER: git\+https://\S+@[0-9a-f]{40}$", WORKFLOW, re.MULTILINE)
+    (run,) = [step["run"] for step in STEPS if "pip install" in step.get("run", "")]
+    assert re.fullmatch(r"git\+https://\S+@[0-9a-f]{40}", WORKFLOW["env"]["LADDER"])
     named = dict(re.findall(r'"([\w-]+) @ \$LADDER#subdirectory=([\w/-]+)"', run))
     assert run.count('"') == 2 * len(named) == 6
     for name, folder in named.items():
