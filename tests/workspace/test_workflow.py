@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from test_pages import ROOT, Place, arm, fences, repository
 
-
 (TEXT,) = [fence.text for fence in fences(ROOT / "docs/ci.md") if fence.language == "yaml"]
 WORKFLOW: dict[str, Any] = yaml.safe_load(TEXT)
 STEPS: list[dict[str, Any]] = WORKFLOW["jobs"]["gate"]["steps"]
