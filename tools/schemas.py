@@ -33,6 +33,7 @@ from eval_gate.power import Power, Unchanged
 from eval_gate.promotion import Promotion, PromotionRecord, Rules
 from eval_gate.selftest import SelfTest
 from eval_gate.verdict import Verdict
+from longmemeval_convert.models import Conversion
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
@@ -69,6 +70,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "promotion-v1": Promotion,
     "promotion-record-v1": PromotionRecord,
     "promotion-rules-v1": Rules,
+    "conversion-v1": Conversion,
 }
 
 

@@ -17,7 +17,7 @@ for pyproject in sorted(ROOT.glob("packages/*/pyproject.toml")):
 VERSION = tomllib.loads((ROOT / "packages/eval-core/pyproject.toml").read_text(encoding="utf-8"))["project"][
     "version"
 ]
-WITHOUT_COMMANDS = ["eval-tier", "longmemeval-convert"]
+WITHOUT_COMMANDS = ["eval-tier"]
 OURS = {"eval_core", "eval_backends", "eval_gate", "eval_tier", "longmemeval_convert"}
 
 # Prints the top-level names of all modules loaded once the script has answered; argument 1 is module:attribute.

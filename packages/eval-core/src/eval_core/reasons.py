@@ -253,6 +253,30 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Run the command without --check.",
         ),
     },
+    "LongMemEval": {
+        "record-invalid": Entry(
+            2,
+            "Invalid record",
+            "A record of a LongMemEval file lacks a field, or holds in it what cannot be right.",
+            "Download the file again; if it was edited, mend the record.",
+        ),
+        "download-incomplete": Entry(
+            2,
+            "Not the whole file",
+            "What was saved is a part of the file, or a page or pointer in its place.",
+            "Download it again, and compare its size with that of the release.",
+        ),
+        "format-unsupported": Entry(
+            2,
+            "Other format",
+            "The file is of another benchmark, from which no judged set can be made.",
+        ),
+        "evidence-unmarked": Entry(
+            2,
+            "Evidence not marked",
+            "The file does not mark which turns are evidence, and without that the chosen judgements cannot be made.",
+        ),
+    },
     "Corpus": {
         "corpus-absent": Entry(3, "Corpus not built", "The corpus of the set was not reconstructed yet."),
         "corpus-stale": Entry(

@@ -1,4 +1,4 @@
-"""Converts LongMemEval and LoCoMo files to judged sets. It has no commands yet."""
+"""Converts LongMemEval files, which users download themselves, to judged sets that eval_core measures."""
 
 from __future__ import annotations
 

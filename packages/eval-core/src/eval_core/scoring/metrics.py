@@ -17,6 +17,8 @@ mrr, mrr@k     1 / rank of the first relevant document (within k), else 0       
 map, map@k     mean over all relevant documents of precision at their ranks, 0 if absent   map, map_cut_k
 ndcg, ndcg@k   DCG / ideal DCG (at k); gain = grade, discount log2(rank + 1); the ideal    ndcg, ndcg_cut_k
                is over all judgements (Järvelin and Kekäläinen 2002, in trec_eval's form)
+ndcg_authors   as LongMemEval's authors have it: ndcg@k with gain 1 and discount           (none)
+@k             max(1, log2(rank)), so that ranks 1 and 2 weigh the same
 =============  ==========================================================================  ====================
 
 `ndcg@k(gain=exp)` takes 2^grade - 1 as the gain (Burges et al. 2005). A new measure is one function in `FAMILIES`.
@@ -165,6 +167,20 @@ def _ndcg(view: Ranked, k: int, gain: str) -> float:
     return got / best
 
 
+def _ndcg_authors(view: Ranked, k: int, gain: str) -> float:
+    """DCG = rel₁ + Σ_{i=2..k} relᵢ / log2(i) with rel 0 or 1, divided by that of all relevant documents first.
+
+    Source: `dcg` and `ndcg` of src/retrieval/eval_utils.py in github.com/xiaowu0162/LongMemEval; the first form of
+    Järvelin and Kekäläinen 2002 with base 2, in which ranks below the base are not discounted.
+    """
+    got = math.fsum(_undiscounted(rank) for rank in view.places if rank <= k)
+    return got / math.fsum(map(_undiscounted, range(1, min(k, len(view.ideal)) + 1))) if got else 0.0
+
+
+def _undiscounted(rank: int) -> float:
+    return 1.0 if rank <= 2 else 1.0 / math.log2(rank)
+
+
 class Family(NamedTuple):
     """How the measures of one name are computed: `value(view, k, gain)`, where k is endless without a cut-off."""
 
@@ -185,6 +201,7 @@ FAMILIES: Mapping[str, Family] = {
     "mrr": Family(_mrr, cutoff="optional"),
     "map": Family(_map, cutoff="optional"),
     "ndcg": Family(_ndcg, cutoff="optional", gains=("lin", "exp")),
+    "ndcg_authors": Family(_ndcg_authors),
 }
 
 #: Measures that are 0 or 1 for each query.
