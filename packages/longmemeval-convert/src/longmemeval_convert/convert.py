@@ -90,7 +90,9 @@ def _claim(out: Path, force: bool) -> Path:
         return place
     if not force:
         there = out if place.exists() else names_of(out)
-        raise Misuse("out-exists", "is there already", file=there, mend="Name another folder, or say --force.")
+        raise Misuse(
+            "out-exists", "is there already", file=there, mend="Name another folder, or say --force."
+        )
     if place.exists() and not (place / CONVERSION).is_file():
         what = f"is there and holds no {CONVERSION}, so it is not a converted set, and --force does not replace it"
         raise Misuse("out-exists", what, file=out, mend="Name another folder.")
@@ -221,7 +223,9 @@ def _check_taken(path: str, choices: Choices, origin: Origin, taken: Taken) -> N
         what = "no document of the chosen questions is judged"
         if choices.granularity == "turn" and not taken.marked:
             what = "no turn is marked as evidence, so no turn can be judged"
-        raise Misuse("evidence-unmarked", what, file=path, mend="Take --granularity session, or other questions.")
+        raise Misuse(
+            "evidence-unmarked", what, file=path, mend="Take --granularity session, or other questions."
+        )
 
 
 def _definition(found: Conversion) -> str:

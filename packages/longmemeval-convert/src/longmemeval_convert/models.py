@@ -62,7 +62,9 @@ class Counts(Closed):
     blank_turns: int
     duplicates_merged: int = Field(description="Sessions that a history holds again.")
     unjudged: int = Field(description="Evidence sessions without a judged document.")
-    unmarked: int = Field(description="Evidence sessions with a turn that does not say whether it is evidence.")
+    unmarked: int = Field(
+        description="Evidence sessions with a turn that does not say whether it is evidence."
+    )
     surrogates_replaced: int = Field(description="Halves of surrogate pairs, written as U+FFFD.")
 
 

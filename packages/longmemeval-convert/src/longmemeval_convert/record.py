@@ -16,9 +16,7 @@ ABSTENTION = "_abs"
 
 ROLES = ("user", "assistant")
 
-_DATE = re.compile(
-    r"(\d{4})/(\d\d)/(\d\d) \((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\) (\d\d):(\d\d)", re.ASCII
-)
+_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d) \((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\) (\d\d):(\d\d)", re.ASCII)
 
 
 class Turn(NamedTuple):
@@ -172,7 +170,8 @@ def _date(value: Any, key: str, place: Place) -> Date:
     match = _DATE.fullmatch(value) if isinstance(value, str) else None
     try:
         if match is not None:
-            return Date(datetime(*map(int, match.groups())).isoformat(timespec="minutes"), value)
+            year, month, day, hour, minute = map(int, match.groups())
+            return Date(datetime(year, month, day, hour, minute).isoformat(timespec="minutes"), value)
     except ValueError:
         pass
     raise place.fault("should be a date such as '2023/05/30 (Tue) 23:40'", key=key, value=value)

@@ -33,7 +33,9 @@ def stratified(questions: Iterable[tuple[str, str]], size: int, seed: int) -> se
     shares = apportion(sizes, size)
     chosen: set[str] = set()
     for part, kinds in parts.items():
-        for kind, count in apportion({kind: len(names) for kind, names in kinds.items()}, shares[part]).items():
+        for kind, count in apportion(
+            {kind: len(names) for kind, names in kinds.items()}, shares[part]
+        ).items():
             chosen.update(_first(kinds[kind], count, seed))
     return chosen
 

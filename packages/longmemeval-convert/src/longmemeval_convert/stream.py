@@ -1,4 +1,4 @@
-"""The records of a LongMemEval file, one after another: any layout of JSON, in memory that the largest record bounds."""
+"""The records of a LongMemEval file, one by one: any layout of JSON, in memory that the largest record bounds."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ CHUNK = 2 << 20
 #: Characters of the longest record that is read. The longest of the releases has 6 million.
 LONGEST = 64 << 20
 
+#: Characters by which a file of another kind is known.
+_HEAD = 4096
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _GZIP = b"\x1f\x8b"
 
@@ -45,7 +48,9 @@ class Place(NamedTuple):
         """What an error about it is about."""
         return f"record {self.number} at byte {self.byte}"
 
-    def fault(self, what: str, *, key: str | None = None, value: Any = UNSET, mend: str | None = None) -> Misuse:
+    def fault(
+        self, what: str, *, key: str | None = None, value: Any = UNSET, mend: str | None = None
+    ) -> Misuse:
         """The error of a record that does not hold what it should."""
         return Misuse(
             "record-invalid", what, file=self.file, subject=self.subject, key=key, value=value, mend=mend
@@ -66,7 +71,7 @@ class Source:
         peeked = cast(Any, raw).peek(2)[:2]
         #: Whether the bytes are compressed.
         self.compressed = peeked == _GZIP
-        self._stream = cast("IO[bytes]", gzip.open(raw)) if self.compressed else raw
+        self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if self.compressed else raw
 
     def read(self, size: int) -> bytes:
         """So many bytes, fewer only at the end."""
@@ -142,8 +147,9 @@ DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_table)
 class Records:
     """The records of a source, in its order: (place, table).
 
-    Text is decoded piece by piece. A record that is not complete yet is tried again with at least as much text more, and
-    at least twice the largest record so far is read at a time, so that each is parsed little more than once.
+    Text is decoded piece by piece, and a record that is not complete yet is tried again with more text. Where records
+    begin on lines of their own, the line that closes one is waited for; elsewhere as much is read as the largest so far
+    had. So each is parsed little more than once, and hardly more text is held than the largest record.
     """
 
     def __init__(self, source: Source) -> None:
@@ -155,6 +161,7 @@ class Records:
         self._ended = False
         self._broken: Misuse | None = None
         self._largest = 0
+        self._closing = ""
         self._number = 0
 
     def __iter__(self) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -184,7 +191,10 @@ class Records:
             raise self._malformed(f"the array has ended, and {character!r} follows", self._at)
 
     def _record(self) -> dict[str, Any]:
+        line = self._text.rfind("\n", 0, self._at) + 1
+        self._closing = f"\n{self._text[line : self._at]}}}" if line and not self._text[line : self._at].strip() else ""
         while True:
+            self._await_closing()
             try:
                 value, end = DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
@@ -203,22 +213,30 @@ class Records:
                 self._at = end
                 return cast("dict[str, Any]", value)
 
+    def _await_closing(self) -> None:
+        """Read to the line that closes the record; it may stand elsewhere, or nowhere, so only so far."""
+        looked = self._at
+        while self._closing and self._text.find(self._closing, looked) < 0:
+            held = len(self._text) - self._at
+            if held > 2 * self._largest + CHUNK or not self._more():
+                return
+            looked = max(held - len(self._closing), 0)
+
     def _begin(self) -> None:
         """Pass over a byte order mark and the opening bracket.
 
         Raises:
             Misuse: it is not a JSON array; what it is instead is said where that can be told.
         """
-        self._more()
+        while self._broken is None and len(self._text) < _HEAD and self._more():
+            pass
         if self._text.startswith("\ufeff"):
             self._at = 1
-        head = self._text[self._at : self._at + 4096].lstrip(" \t\r\n")
-        if not head and self._broken is not None:
-            raise self._broken
-        if not head and self._ended:
+        if not self._next(at_end=True):
             raise Misuse("file-vacuous", "is empty", file=self._source.name)
+        head = self._text[self._at : self._at + _HEAD]
         refuse_other_files(self._source.name, head)
-        if self._next() != "[":
+        if head[0] != "[":
             raise self._malformed(f"expected a JSON array, found {head[:20]!r}", self._at)
         self._at += 1
 
@@ -240,11 +258,15 @@ class Records:
             raise self._broken.but(subject=f"record {max(self._number, 1)}")
         if self._ended:
             return False
-        rest = self._text[self._at :]
-        if len(rest) > LONGEST:
+        held = len(self._text) - self._at
+        if held > LONGEST:
             raise self._malformed(f"longer than {LONGEST >> 20} million characters", self._at)
+        size = CHUNK
+        if not self._closing:
+            size = max(CHUNK, held) if held > self._largest else CHUNK + self._largest - held
         self._base = self._byte(self._at)
-        data = self._source.read(max(CHUNK, len(rest), 2 * self._largest))
+        self._text, self._at = self._text[self._at :], 0
+        data = self._source.read(size)
         self._ended = not data
         begins = self._source.bytes - len(data) - len(self._decoder.getstate()[0])
         try:
@@ -258,12 +280,13 @@ class Records:
             elif self._ended:
                 what = "the file ends inside a character"
             self._broken = Misuse("file-malformed", what, file=self._source.name)
-        self._text, self._at = rest + text, 0
+        del data
+        self._text += text
         return True
 
     def _byte(self, at: int) -> int:
         """The byte of the file at which a character of the text stands."""
-        return self._base + len(self._text[:at].encode("utf-8"))
+        return self._base + (at if self._text.isascii() else len(self._text[:at].encode("utf-8")))
 
     def _malformed(self, what: str, at: int) -> Misuse:
         subject = f"record {max(self._number, 1)} at byte {self._byte(at)}"

@@ -1,9 +1,8 @@
 """A synthetic file in LongMemEval's format: seeded, streamed, with every oddity of the published ones.
 
-With 500 questions its counts are those of a release: 30 of abstention, 419 of the 470 others with evidence of the user's
-(`releases` has the types), 41 with evidence dated after them, 13 with a session that comes again, 32 whole numbers as
-answers. What copies add is there as well: null marks, turns as texts of JSON, half of a surrogate pair. Sizes are those
-of S and M: 286 MB and 2.9 GB.
+With 500 questions its counts are those of a release: 30 of abstention, 419 of the 470 others with evidence of the
+user's (`releases` has the types), 41 with evidence dated after them, 13 with a session that comes again, 32 whole
+numbers as answers. What copies add is there as well: null marks, turns as texts of JSON, half of a surrogate pair.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from typing import NamedTuple
 
 from longmemeval_convert.releases import ABSTENTION, TYPES
 
-#: Sessions of a history beside the evidence, least and most.
+#: Sessions of a history beside the evidence, least and most: none, or at least six.
 FILLERS = {"s": (35, 56), "m": (466, 486), "oracle": (0, 0)}
 
 _ASSISTANT_ONLY = 51
 _COMMON = ("the", "and", "i", "you", "to", "about", "is", "it", "say", "what", "did")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_SYLLABLES = tuple(a + b for a in "b ch d f g h k l m n p r s t v w".split() for b in "a e i o u ar en".split())
+_SYLLABLES = tuple(a + b for a in "bdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "ar", "en"))
 
 
 class _Kind(NamedTuple):
@@ -52,7 +51,9 @@ class _Session(NamedTuple):
 class Generator:
     """Makes the records of a file. `records` is the same for the same arguments, on every machine."""
 
-    def __init__(self, variant: str, seed: int, questions: int = 500, fillers: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, variant: str, seed: int, questions: int = 500, fillers: tuple[int, int] | None = None
+    ) -> None:
         self.variant, self.seed, self.questions = variant, seed, questions
         self._fillers = fillers or FILLERS[variant]
         self._kinds = _kinds()
@@ -87,12 +88,14 @@ class Generator:
 
     def record(self, number: int) -> str:
         """The text of one record, indented by four as in the published files."""
-        kind = self._kinds[number * len(self._kinds) // self.questions if self.questions < 500 else number % 500]
+        kind = self._kinds[
+            number * len(self._kinds) // self.questions if self.questions < 500 else number % 500
+        ]
         chance = self._chance("question", number)
         name = self._name(number, kind)
         first, second = chance.sample(self._words[300:3000], 2)
         value = chance.choice(self._words)
-        # Of some questions the evidence has other words; and some sessions have words of the question and are no evidence.
+        # Of some questions the evidence has other words, and other sessions have words of the question.
         subject = chance.choice((f"{first} {second}", f"{first} {second}", first, second, value))
         evidence = self._evidence(number, kind, subject, value, chance)
         fillers = self._history(number, (first, second), chance)
@@ -106,8 +109,12 @@ class Generator:
         dates = [start + timedelta(minutes=minute) for minute in minutes]
         asked = max(dates) + timedelta(minutes=chance.randint(5, 900))
         if _late(kind):
-            asked = max(d for d, s in zip(dates, sessions, strict=True) if s in evidence) - timedelta(minutes=32)
-        whole = kind.type == "multi-session" and not kind.abstention and kind.place % 3 == 0 and kind.place < 96
+            asked = max(d for d, s in zip(dates, sessions, strict=True) if s in evidence) - timedelta(
+                minutes=32
+            )
+        whole = (
+            kind.type == "multi-session" and not kind.abstention and kind.place % 3 == 0 and kind.place < 96
+        )
         answer: object = 1300 + number if whole else f"It is {value}."
         if kind.abstention:
             answer = f"You did not mention the {second}."
@@ -166,7 +173,9 @@ class Generator:
         if not made:
             return []
         for place, word in enumerate(chance.choices(words, k=3), 3):
-            made[place] = _Session(f"{made[place].id}_w", [_turn("user", f"Tell me of {word}."), *made[place].turns])
+            made[place] = _Session(
+                f"{made[place].id}_w", [_turn("user", f"Tell me of {word}."), *made[place].turns]
+            )
         if number % 40 == 5:
             made.append(made[0])
         if number % 42 == 7:
@@ -177,7 +186,9 @@ class Generator:
             nulls = [_turn(role, "All is well.", None, null=True) for role in ("user", "assistant")]
             made[1] = _Session(made[1].id + "_n", nulls)
         if number % 100 == 11:
-            texts = [json.dumps(json.dumps({"role": "user", "content": f"Packed {place}."})) for place in range(3)]
+            texts = [
+                json.dumps(json.dumps({"role": "user", "content": f"Packed {place}."})) for place in range(3)
+            ]
             made[1] = _Session(made[1].id + "_t", [f"                {text}" for text in texts])
         if number % 500 == 13:
             made[1] = _Session(made[1].id + "_u", [_turn("user", "Cut off \\ud83d")])
@@ -187,7 +198,9 @@ class Generator:
         chance = self._chance("filler", number)
         code = _hex(self.seed, "filler", number)
         letters = "".join(chance.choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", k=7))
-        name = (f"sharegpt_{letters}_{number % 7}", f"ultrachat_{number:06d}", f"{code}_{number % 5}")[number % 3]
+        name = (f"sharegpt_{letters}_{number % 7}", f"ultrachat_{number:06d}", f"{code}_{number % 5}")[
+            number % 3
+        ]
         roles = ["user", "assistant"] * chance.choice((2, 3, 4, 5, 5, 6, 7, 9))
         if number % 12 == 0:
             roles.pop(0 if number % 24 else -1)  # of odd length, some with the assistant first
@@ -198,11 +211,15 @@ class Generator:
         return _Session(name, [_turn(role, self._talk(role, chance)) for role in roles])
 
     def _talk(self, role: str, chance: random.Random, said: str | None = None) -> str:
-        count = chance.randint(1, 4) if role == "user" else chance.randint(6, 28)
+        count = chance.randint(1, 4) if role == "user" else chance.randint(7, 32)
         sentences: Sequence[str] = chance.choices(self._sentences, k=count)
         if said is not None:
             sentences = [*sentences[: count // 2], said, *sentences[count // 2 :]]
-        return " ".join(sentences) if count < 8 else "\\n\\n".join((" ".join(sentences[:6]), " ".join(sentences[6:])))
+        return (
+            " ".join(sentences)
+            if count < 8
+            else "\\n\\n".join((" ".join(sentences[:6]), " ".join(sentences[6:])))
+        )
 
 
 def _late(kind: _Kind) -> bool:
@@ -232,4 +249,6 @@ def _turn(role: str, content: str, mark: bool | None = None, *, null: bool = Fal
     """A turn, indented; `content` is escaped."""
     pad = " " * 20
     marked = "" if mark is None and not null else f',\n{pad}"has_answer": {json.dumps(mark)}'
-    return f'                {{\n{pad}"role": "{role}",\n{pad}"content": "{content}"{marked}\n                }}'
+    return (
+        f'                {{\n{pad}"role": "{role}",\n{pad}"content": "{content}"{marked}\n                }}'
+    )

@@ -150,7 +150,9 @@ def _statements(choices: Choices, origin: Origin, counts: Counts, taken: Taken) 
             f"{counts.questions - counts.abstention} answerable questions have no evidence in them"
         )
     if counts.without_evidence:
-        said.append(f"{counts.without_evidence} answerable questions have no judged document and are not asked")
+        said.append(
+            f"{counts.without_evidence} answerable questions have no judged document and are not asked"
+        )
     if choices.ids == "original":
         said.append("original ids tell which documents are gold to a system that reads ids")
     return said

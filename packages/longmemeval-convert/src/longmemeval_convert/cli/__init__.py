@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NoReturn
 
 import click
@@ -24,11 +25,14 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
 
 
 class _ConvertByDefault(Verbs):
-    """What begins with no verb is for `convert`."""
+    """What begins with no verb, and not with one that is mistyped, is for `convert`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.table, "-h", "--help", "--version"):
-            args = ["convert", *args]
+            from eval_core.errors import did_you_mean
+
+            if os.path.exists(args[0]) or not did_you_mean(args[0], self.table):
+                args = ["convert", *args]
         return super().parse_args(ctx, args)
 
 

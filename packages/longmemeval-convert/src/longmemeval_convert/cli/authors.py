@@ -32,7 +32,9 @@ def authors(run: Path, folder: Path) -> int:
         ("theirs", found.wide_n, found.wide),
         ("ours", found.wide_n, found.ours),
     ):
-        rows += [(f"{owner}  {name}", str(n), *(f"{v:.4f}" for v in values)) for name, values in figures.items()]
+        rows += [
+            (f"{owner}  {name}", str(n), *(f"{v:.4f}" for v in values)) for name, values in figures.items()
+        ]
     click.echo(table(rows, right=range(1, len(rows[0]))))
     click.echo()
     if found.missing:

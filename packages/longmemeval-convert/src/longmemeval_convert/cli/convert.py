@@ -87,10 +87,11 @@ def convert(
     from longmemeval_convert.convert import convert as made_of
     from longmemeval_convert.convert import names_of
     from longmemeval_convert.models import Choices
+    from longmemeval_convert.stream import opened
 
-    _refuse_absent(file)
     if out is None:
-        raise click.UsageError("Missing option '-o' / '--out'.")
+        with opened(file):  # the file first: what is not there may not be meant as one
+            raise click.UsageError("Missing option '-o' / '--out'.")
     choices = Choices.model_validate(
         {
             "granularity": granularity,
@@ -119,24 +120,12 @@ def identify(file: str, quiet: bool) -> int:
     """Read a file to its end, and say which release it is and what is in it."""
     from longmemeval_convert.convert import survey
 
-    _refuse_absent(file)
     with _progress("identify", quiet) as progress:
         found = survey(file, progress)
     if found.variant == "oracle":
         click.echo(_ORACLE, err=True)
     click.echo(_origin(found))
     return 0
-
-
-def _refuse_absent(file: str) -> None:
-    """What is neither a file nor a verb is probably a verb that was mistyped."""
-    from eval_core.errors import Misuse, did_you_mean
-    from longmemeval_convert.cli import cli
-    from longmemeval_convert.stream import STDIN
-
-    if file != STDIN and not os.path.exists(file):
-        near = did_you_mean(file, cli.list_commands(click.Context(cli)))
-        raise Misuse("file-missing", f"there is no such file or verb{near}", file=file)
 
 
 def _origin(origin: Origin) -> str:
