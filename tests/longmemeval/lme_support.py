@@ -104,7 +104,11 @@ def record(name: str = "e47becba", **changes: Any) -> dict[str, Any]:
         "haystack_session_ids": ["answer_1", "ultrachat_1", "sharegpt_aB_0"],
         "haystack_sessions": [
             [turn("user", "I booked Lisbon.", True), turn("assistant", "Take a map.", False)],
-            [turn("user", "How wet is dough?"), turn("assistant", "Seventy percent."), turn("user", "Thanks.")],
+            [
+                turn("user", "How wet is dough?"),
+                turn("assistant", "Seventy percent."),
+                turn("user", "Thanks."),
+            ],
             [turn("assistant", "Stretch.")],
         ],
         **changes,

@@ -48,15 +48,30 @@ FILES: dict[str, tuple[bytes, list[str]]] = {
     "zip": (b"PK\x03\x04\x14\x00", ["expected a JSON array, found 'PK"]),
     "UTF-16": (SOUND.decode().encode("utf-16"), ["is UTF-16; save it as UTF-8"]),
     "cut gzip": (gzip.compress(SOUND * 9)[:-20], ["is not whole gzip"]),
-    "not UTF-8": (second(lambda b: b.replace(b"Lisbon", b"Lisb\xff", 1)), ["record 2", "not UTF-8: byte 0xff at byte "]),
-    "NaN": (second(lambda b: b.replace(b'"Lisbon"', b"NaN", 1)), [f"record 2 at byte {SECOND}", "NaN is not a JSON"]),
-    "infinity": (second(lambda b: b.replace(b'"Lisbon"', b"-Infinity", 1)), ["record 2", "-Infinity is not a JSON"]),
+    "not UTF-8": (
+        second(lambda b: b.replace(b"Lisbon", b"Lisb\xff", 1)),
+        ["record 2", "not UTF-8: byte 0xff at byte "],
+    ),
+    "NaN": (
+        second(lambda b: b.replace(b'"Lisbon"', b"NaN", 1)),
+        [f"record 2 at byte {SECOND}", "NaN is not a JSON"],
+    ),
+    "infinity": (
+        second(lambda b: b.replace(b'"Lisbon"', b"-Infinity", 1)),
+        ["record 2", "-Infinity is not a JSON"],
+    ),
     "a key twice": (
         second(lambda b: b.replace(b'"question":', b'"question": "?", "question":', 1)),
         ["record 2", "key 'question' is given twice"],
     ),
-    "a raw newline": (second(lambda b: b.replace(b"booked", b"boo\nked", 1)), ["record 2", "Invalid control character"]),
-    "no comma": (SOUND.replace(b"\n    },", b"\n    }", 1), ["record 1", "expected ',' or ']' after the record"]),
+    "a raw newline": (
+        second(lambda b: b.replace(b"booked", b"boo\nked", 1)),
+        ["record 2", "Invalid control character"],
+    ),
+    "no comma": (
+        SOUND.replace(b"\n    },", b"\n    }", 1),
+        ["record 1", "expected ',' or ']' after the record"],
+    ),
     "a comma too many": (SOUND.rstrip(b"\n]") + b",\n]", ["record 3", "expected a record, found ']'"]),
     "something after": (SOUND + b" []", ["the array has ended, and '[' follows"]),
     "no table": (b"[1, 2]", ["record 1 at byte 1", "expected a record, found '1'"]),
@@ -118,12 +133,18 @@ RECORDS: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["the history is empty"],
     ),
     "no list": (record("b", haystack_dates="x"), ["haystack_dates = 'x': should be a list"]),
-    "unknown gold": (record("b", answer_session_ids=["answer_2"]), ["= 'answer_2': is not a session of the history"]),
+    "unknown gold": (
+        record("b", answer_session_ids=["answer_2"]),
+        ["= 'answer_2': is not a session of the history"],
+    ),
     "two sessions of one id": (
         record("b", haystack_session_ids=["answer_1", "answer_1", "c"]),
         ["haystack_session_ids[1] = 'answer_1': is given twice, with different turns"],
     ),
-    "a turn that is a number": (record("b", haystack_sessions=[[1], [], []]), ["haystack_sessions[0][0] = 1"]),
+    "a turn that is a number": (
+        record("b", haystack_sessions=[[1], [], []]),
+        ["haystack_sessions[0][0] = 1"],
+    ),
     "a turn without content": (
         record("b", haystack_sessions=[[], [{"role": "user"}], []]),
         ["haystack_sessions[1][0]", "should be a table with role and content"],
@@ -140,7 +161,10 @@ RECORDS: dict[str, tuple[dict[str, Any], list[str]]] = {
         record("b", haystack_sessions=[[turn("user", "x") | {"has_answer": "true"}], [], []]),
         ["haystack_sessions[0][0].has_answer = 'true': should be true or false"],
     ),
-    "a text that is no JSON": (record("b", haystack_sessions=[["{'role'"], [], []]), ["is a text, and not one of JSON"]),
+    "a text that is no JSON": (
+        record("b", haystack_sessions=[["{'role'"], [], []]),
+        ["is a text, and not one of JSON"],
+    ),
 }
 # ReMe #107 took now for a date that it could not read; others dropped the time of day.
 BAD_DATES = [
@@ -180,7 +204,9 @@ def test_hostile_records_are_named_with_index_and_byte(desk: Desk, name: str) ->
         ),
     ],
 )
-def test_hostile_choices_leave_nothing(desk: Desk, value: Any, options: list[object], words: list[str]) -> None:
+def test_hostile_choices_leave_nothing(
+    desk: Desk, value: Any, options: list[object], words: list[str]
+) -> None:
     desk.write(value)
     done = desk.convert("lme.json", "-o", "set", *options)
     assert (done.code, done.out) == (2, "")
@@ -196,7 +222,9 @@ def test_hostile_bytes_never_crash_the_converter(desk: Desk, data: st.DataObject
     at = data.draw(st.integers(0, len(SOUND)))
     garbage = data.draw(st.binary(max_size=40))
     raw = data.draw(
-        st.sampled_from([garbage, SOUND[:at], SOUND[:at] + garbage + SOUND[at + 1 :], b"[" + garbage, SOUND + garbage])
+        st.sampled_from(
+            [garbage, SOUND[:at], SOUND[:at] + garbage + SOUND[at + 1 :], b"[" + garbage, SOUND + garbage]
+        )
     )
     desk.write(raw)
     with pytest.MonkeyPatch.context() as patch:

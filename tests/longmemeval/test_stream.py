@@ -14,7 +14,11 @@ from lme_support import record
 from longmemeval_convert import stream
 from longmemeval_convert.stream import Records, Source
 
-VALUE = [record("a", question="naïve 20 °C 😀 {\n\"}] \\ "), record("b"), record("c", extra=[[], {}, None, 1.5])]
+VALUE = [
+    record("a", question='naïve 20 °C 😀 {\n"}] \\ '),
+    record("b"),
+    record("c", extra=[[], {}, None, 1.5]),
+]
 
 LAYOUTS: dict[str, bytes] = {
     "one line": json.dumps(VALUE).encode(),
@@ -27,7 +31,9 @@ LAYOUTS: dict[str, bytes] = {
     "raw UTF-8": json.dumps(VALUE, indent=4, ensure_ascii=False).encode(),
     "byte order mark": b"\xef\xbb\xbf" + json.dumps(VALUE, indent=2, ensure_ascii=False).encode(),
     "a record a line": b"[\n" + b",\n".join(json.dumps(one).encode() for one in VALUE) + b"\n]\n",
-    "comma first": b"\n  [" + b"\n  , ".join(json.dumps(one, indent=2).encode() for one in VALUE) + b"\n\n  ] \t",
+    "comma first": b"\n  ["
+    + b"\n  , ".join(json.dumps(one, indent=2).encode() for one in VALUE)
+    + b"\n\n  ] \t",
     # The lines that close a record do not stand where the line that opened it did.
     "mixed": b"[\n    " + b",\n        ".join(json.dumps(one).encode() for one in VALUE) + b"]",
 }
@@ -48,8 +54,8 @@ def test_every_layout_gives_the_same_records(
     assert [value for _, value in found] == VALUE
     for number, (place, _) in enumerate(found, 1):
         assert place.number == number
-        assert data[place.byte : place.byte + 1] == b"{"
-        assert json.loads(data[place.byte :].decode().split('"question_id"')[1][1:].lstrip(": ")[:3])
+        begins = data[place.byte :].decode()
+        assert begins[0] == "{" and begins[1:].lstrip().startswith('"question_id"')
 
 
 @settings(max_examples=150, deadline=None)
@@ -58,9 +64,14 @@ def test_every_layout_gives_the_same_records(
         st.dictionaries(
             st.text(max_size=5),
             st.recursive(
-                st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+                st.none()
+                | st.booleans()
+                | st.integers()
+                | st.floats(allow_nan=False, allow_infinity=False)
                 | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-                lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+                lambda inner: (
+                    st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+                ),
                 max_leaves=8,
             ),
             max_size=4,
@@ -72,7 +83,9 @@ def test_every_layout_gives_the_same_records(
     st.booleans(),
     st.integers(1, 60),
 )
-def test_any_array_of_tables_is_read_as_json_reads_it(value: Any, indent: Any, ascii_: bool, chunk: int) -> None:
+def test_any_array_of_tables_is_read_as_json_reads_it(
+    value: Any, indent: Any, ascii_: bool, chunk: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "CHUNK", chunk)
         try:

@@ -71,12 +71,17 @@ class Source:
         peeked = cast(Any, raw).peek(2)[:2]
         #: Whether the bytes are compressed.
         self.compressed = peeked == _GZIP
-        self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if self.compressed else raw
+        self._stream: Any = gzip.GzipFile(fileobj=raw) if self.compressed else raw
 
     def read(self, size: int) -> bytes:
         """So many bytes, fewer only at the end."""
+        pieces = []
         with _worded(self.name):
-            data = self._stream.read(size)
+            # Piece by piece: one call for all of it would not notice Ctrl-C while a pipe is filled slowly.
+            while size and (piece := self._stream.read1(size)):
+                pieces.append(piece)
+                size -= len(piece)
+        data = b"".join(pieces)
         self.bytes += len(data)
         self._digest.update(data)
         if self._progress is not None:
