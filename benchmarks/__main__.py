@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import adapter, gate, measuring, metrics, processes, reports
+from benchmarks import adapter, gate, longmemeval, measuring, metrics, processes, reports
 
 Table = list[tuple[str, ...]]
 
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], Table | dict[str, Table]]] = {
     "adapter": adapter.run,
     "gate": gate.run,
     "metrics": metrics.run,
+    "longmemeval": longmemeval.run,
 }
 
 

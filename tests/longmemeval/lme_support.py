@@ -27,7 +27,7 @@ class Input(io.TextIOWrapper):
     """Standard input that holds some bytes."""
 
     def __init__(self, data: bytes) -> None:
-        super().__init__(io.BufferedReader(io.BytesIO(data)))  # type: ignore[arg-type]
+        super().__init__(io.BufferedReader(io.BytesIO(data)))
 
 
 def call(main: Callable[[], object], *arguments: object, where: Path, data: bytes = b"") -> Done:

@@ -27,7 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def small(seed: int = 1, questions: int = 60, variant: str = "s") -> bytes:
-    return "".join(Generator(variant, seed, questions, None if variant == "oracle" else (6, 9)).chunks()).encode()
+    return "".join(
+        Generator(variant, seed, questions, None if variant == "oracle" else (6, 9)).chunks()
+    ).encode()
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -166,22 +168,22 @@ def test_the_order_of_a_history_does_not_tell_the_gold(desk: Desk) -> None:
     """Whatever order the file has, the same documents; sessions of one moment are not in the file's order."""
     one = desk.set([record()])
     before = contents(one)
-    keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
-    desk.set([record(**{key: record()[key][::-1] for key in keys})])
+    turned: dict[str, Any] = {key: record()[key][::-1] for key in record() if key.startswith("haystack")}
+    desk.set([record(**turned)])
     assert {n: d for n, d in contents(one).items() if n != "conversion.json"} == {
         n: d for n, d in before.items() if n != "conversion.json"
     }
     same = record()["haystack_dates"][:1] * 3
-    first = Counter()
-    for number in range(60):
+    first: Counter[str] = Counter()
+    for number in range(30):
         name = f"answer_{number}"
-        changes = {
+        changes: dict[str, Any] = {
             "answer_session_ids": [name],
             "haystack_session_ids": [name, "x", "y"],
             "haystack_dates": same,
         }
         first[judged(desk.set([record(**changes)]))[0][1]] += 1
-    assert len(first) == 3 and max(first.values()) < 40
+    assert len(first) == 3 and max(first.values()) < 22
 
 
 # -------------------------------------------------------------------------------------------------- oddities
@@ -195,7 +197,7 @@ def packed(value: dict[str, Any]) -> dict[str, Any]:
 
 
 BASE = record()
-TWICE = {
+TWICE: dict[str, Any] = {
     "haystack_dates": [*BASE["haystack_dates"], "2024/01/01 (Mon) 00:00"],
     "haystack_session_ids": [*BASE["haystack_session_ids"], "ultrachat_1"],
     "haystack_sessions": [*BASE["haystack_sessions"], BASE["haystack_sessions"][1]],

@@ -1,9 +1,9 @@
 """A run in the figures of LongMemEval's own retrieval evaluation, under both of its denominators, beside our measures.
 
 One repository of theirs divides by two counts. `run_retrieval.py` leaves out questions without a turn of the user that
-is marked as evidence (419 remain); `print_retrieval_metrics.py` leaves out those of abstention alone (470 remain), where
-a question without gold has recall_any 0, recall_all 1 (all of nothing) and ndcg_any 0. That 1 is counted here and
-nowhere else. Source: src/retrieval and src/evaluation of github.com/xiaowu0162/LongMemEval.
+is marked as evidence (419 remain); `print_retrieval_metrics.py` leaves out those of abstention alone (470 remain),
+where a question without gold has recall_any 0, recall_all 1 (all of nothing) and ndcg_any 0. That 1 is counted here
+alone. Source: src/retrieval and src/evaluation of github.com/xiaowu0162/LongMemEval.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ GOLDS = ("answers", "authors")
 
 #: By whether the text is of ASCII: escaping what is not takes the same form there, and a third of the time.
 _ENCODERS = {
-    ascii: json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=ascii) for ascii in (True, False)
+    ascii: json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=ascii)
+    for ascii in (True, False)
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -197,7 +197,9 @@ class Records:
 
     def _record(self) -> dict[str, Any]:
         line = self._text.rfind("\n", 0, self._at) + 1
-        self._closing = f"\n{self._text[line : self._at]}}}" if line and not self._text[line : self._at].strip() else ""
+        self._closing = (
+            f"\n{self._text[line : self._at]}}}" if line and not self._text[line : self._at].strip() else ""
+        )
         while True:
             self._await_closing()
             try:

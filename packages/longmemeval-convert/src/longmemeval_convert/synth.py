@@ -184,14 +184,14 @@ class Generator:
             made[2] = _Session(made[2].id + "_e", [])
         if number % 50 == 9:
             nulls = [_turn(role, "All is well.", None, null=True) for role in ("user", "assistant")]
-            made[1] = _Session(made[1].id + "_n", nulls)
+            made[3] = _Session(made[3].id + "_n", nulls)
         if number % 100 == 11:
             texts = [
                 json.dumps(json.dumps({"role": "user", "content": f"Packed {place}."})) for place in range(3)
             ]
-            made[1] = _Session(made[1].id + "_t", [f"                {text}" for text in texts])
+            made[4] = _Session(made[4].id + "_t", [f"                {text}" for text in texts])
         if number % 500 == 13:
-            made[1] = _Session(made[1].id + "_u", [_turn("user", "Cut off \\ud83d")])
+            made[5] = _Session(made[5].id + "_u", [_turn("user", "Cut off \\ud83d")])
         return made
 
     def _filler(self, number: int) -> _Session:
