@@ -1,7 +1,7 @@
 """Converting and measuring synthetic LongMemEval files of the sizes of S and M, each beside the least that it could be.
 
-`python -m benchmarks.longmemeval SET` is the yardstick of measuring: every question asked of rank_bm25 over the texts of
-its scope, and nothing else.
+`python -m benchmarks.longmemeval SET` is the yardstick of measuring: every question asked of rank_bm25 over the texts
+of its scope, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOAD = "import json, sys; json.load(open(sys.argv[1], 'rb'))"
 def run() -> dict[str, list[tuple[str, ...]]]:
     """Convert S, half of it, and M; then measure S with bm25, a scope a question."""
     script = str(Path(sys.executable).parent / "longmemeval-convert")
-    converting = [("file", "MB", "what", "CPU s", "seconds", "peak MB")]
+    converting: list[tuple[str, ...]] = [("file", "MB", "what", "CPU s", "seconds", "peak MB")]
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         for title, variant, questions in (("S", "s", 500), ("half of S", "s", 250), ("M", "m", 500)):
@@ -42,7 +42,9 @@ def run() -> dict[str, list[tuple[str, ...]]]:
             file.unlink()
             if title != "S":
                 shutil.rmtree(place / title)
-        measuring = [("S, 470 questions", "text", "CPU s", "seconds", "peak MB", "CPU, of the bare loop's")]
+        measuring: list[tuple[str, ...]] = [
+            ("S, 470 questions", "text", "CPU s", "seconds", "peak MB", "CPU, of the bare loop's")
+        ]
         for text in ("all", "user"):
             folder = place / "S" / text
             arm = f'[arms."bm25"]\ndataset = "{text}"\nsplit = "test"\nbackend = "bm25"\nrepetitions = 1\n'

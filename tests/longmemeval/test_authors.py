@@ -191,6 +191,49 @@ def test_real_rankings_have_the_authors_figures(shared_data: Callable[[str], Pat
         assert [round(float(mean), 3) for mean in means] == wanted
 
 
+def test_the_page_shows_what_real_rankings_give(shared_data: Callable[[str], Path]) -> None:
+    """The table of docs/longmemeval.md, each figure counted here."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "longmemeval.md").read_text("utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"
+    ]
+    table = {
+        cells[0].split(" (")[0]: cells[1:] for cells in rows if len(cells) == 4 and cells[0] != "measure"
+    }
+    table.pop("---")
+    systems = published(shared_data)
+    gold = systems[0].gold
+    for name, (*shown, ahead) in table.items():
+        means = []
+        for system in systems:
+            values = []
+            for question, ids in system.found.items():
+                wanted, top = gold[question], set(ids[:5])
+                ranking = list(dict.fromkeys(ids))
+                if name.endswith("turns"):
+                    values.append(
+                        float((any if name.startswith("any") else all)(one in top for one in wanted))
+                    )
+                    continue
+                family, k = name.split("@")
+                ranks = [ranking.index(one) + 1 if one in ranking else None for one in wanted]
+                within = [rank for rank in ranks if rank is not None and rank <= int(k)]
+                values.append(
+                    {
+                        "hit": float(bool(within)),
+                        "all": float(len(within) == len(wanted)),
+                        "recall": len(within) / len(wanted),
+                        "ndcg": sum(1 / math.log2(rank + 1) for rank in within)
+                        / sum(1 / math.log2(rank + 1) for rank in range(1, min(len(wanted), int(k)) + 1)),
+                        "ndcg_authors": authors_scores(ranking, wanted, [*{*ranking, *wanted}], int(k))[2],
+                    }[family]
+                )
+            means.append(float(np.mean(values)))
+        assert shown == [f"{mean:.4f}" for mean in means], name
+        assert ahead == ("BM25" if means[0] > means[1] else "dense"), name
+    assert len(table) == 10
+
+
 def test_invented_rankings_have_the_authors_figures(desk: Desk) -> None:
     """The same on rankings made here, with questions whose evidence is the assistant's: the two denominators."""
     for system in invented():
