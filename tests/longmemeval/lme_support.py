@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 #: Texts that no file of a set may hold, since they tell which documents are gold.
 TELLING = ("answer_", "_abs", "has_answer")
@@ -84,6 +88,34 @@ class Desk:
     def left(self) -> list[str]:
         """What stands in the folder."""
         return sorted(path.name for path in self.root.iterdir())
+
+
+#: Runs `main` of a module and prints the peak memory of the process in kB: what the system reports of a child is never
+#: less than its parent's.
+PEAK = """
+import sys
+from importlib import import_module
+try:
+    import_module(sys.argv.pop(1)).main()
+finally:
+    held = open("/proc/self/status").read()
+    print("PEAK", held.split("VmHWM:")[1].split()[0])
+"""
+
+
+def peak(module: str, *arguments: object, where: Path, **environment: str) -> int:
+    """The peak memory in kB of a script that succeeds; the test is skipped where the system does not tell."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("there is no /proc/self/status here")
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, module, *map(str, arguments)],
+        cwd=where,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.rpartition("PEAK ")[2])
 
 
 def turn(role: str, content: str, mark: bool | None = None) -> dict[str, Any]:

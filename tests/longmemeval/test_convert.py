@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from lme_support import Desk, conversion, judged, lines, record, turn
+from lme_support import Desk, conversion, judged, lines, peak, record, turn
 
 from longmemeval_convert.sample import stratified
 from longmemeval_convert.synth import Generator
@@ -389,6 +389,22 @@ def test_bytes_do_not_depend_on_hash_seeds_or_places(desk: Desk) -> None:
 def test_conversion_json_is_of_its_schema(desk: Desk) -> None:
     schema = json.loads((ROOT / "schemas" / "conversion-v1.schema.json").read_bytes())
     Draft202012Validator(schema).validate(conversion(desk.set([record()], "--types", "single-session-user")))
+
+
+def test_a_file_of_twice_the_size_takes_no_more_memory(desk: Desk) -> None:
+    """M9: the largest record bounds it, in the usual layout and in one line."""
+    peaks = []
+    for questions in (30, 60):
+        value = json.loads("".join(Generator("s", 1, questions).chunks()))
+        for place, indent in enumerate((4, None)):
+            desk.write(value, f"{place}.json", indent=indent)
+            peaks.append(
+                peak(
+                    "longmemeval_convert.cli", f"{place}.json", "-o", f"{questions}-{place}", where=desk.root
+                )
+            )
+    assert peaks[2] < 1.1 * peaks[0] and peaks[3] < 1.1 * peaks[1], peaks
+    assert max(peaks) < 64_000
 
 
 # -------------------------------------------------------------------------------------------------- the folder

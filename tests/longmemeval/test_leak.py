@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from lme_support import Desk, lines, record, telling
+from lme_support import Desk, lines, peak, record, telling
 
 from longmemeval_convert.synth import Generator
 
@@ -21,15 +19,6 @@ with open(sys.argv[2], "a") as log:
     for line in sys.stdin:
         log.write(json.dumps({"request": line}) + "\\n")
         print(json.dumps({"ids": []}), flush=True)
-"""
-
-MEASURE = """
-import resource, sys
-from eval_core.cli import main
-try:
-    main()
-finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -102,15 +91,8 @@ def test_leak_of_500_scopes_nothing_is_left_and_memory_is_that_of_50(desk: Desk)
         assert done.code == 0, done.err
         (folder / "eval.toml").write_text(done.out)
         before = here.left()
-        ran = subprocess.run(
-            [sys.executable, "-c", MEASURE, "measure", "-q", "longmemeval-other-session-user-bm25"],
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(temporary)},
-            capture_output=True,
-            text=True,
-        )
-        assert ran.returncode == 0, ran.stderr
-        peaks.append(int(ran.stdout.split()[-1]))
+        arm = "longmemeval-other-session-user-bm25"
+        peaks.append(peak("eval_core.cli", "measure", "-q", arm, where=folder, TMPDIR=str(temporary)))
         assert list(temporary.iterdir()) == []
         assert here.left() == sorted([*before, ".eval"])
         kept = {path.name.split(".", 1)[1] for path in (folder / ".eval").rglob("*.*") if path.is_file()}
