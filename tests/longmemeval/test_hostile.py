@@ -68,6 +68,10 @@ FILES: dict[str, tuple[bytes, list[str]]] = {
         second(lambda b: b.replace(b"booked", b"boo\nked", 1)),
         ["record 2", "Invalid control character"],
     ),
+    "a wrong word at the end": (b'[{"a": trux}]', ["record 1 at byte 7", "not JSON: Expecting value"]),
+    "a wrong bracket at the end": (b'[{"a": 1]', ["record 1 at byte 8", "Expecting ',' delimiter"]),
+    "cut in a word": (b'[{"a": tru', ["record 1 at byte 1", "the file ends after 10 bytes"]),
+    "cut in an escape": (b'[{"a": "\\ud83d\\u1', ["record 1 at byte 1", "the file ends after"]),
     "no comma": (
         SOUND.replace(b"\n    },", b"\n    }", 1),
         ["record 1", "expected ',' or ']' after the record"],
@@ -228,6 +232,7 @@ def test_hostile_bytes_never_crash_the_converter(desk: Desk, data: st.DataObject
     )
     desk.write(raw)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "_HEAD", data.draw(st.sampled_from([1, 4096])))
         patch.setattr(stream, "CHUNK", data.draw(st.sampled_from([5, 64, 1 << 20])))
         done = desk.convert("lme.json", "-o", "set", "--force")
     if done.code:
@@ -247,6 +252,15 @@ def test_hostile_endless_records_are_refused_before_memory_runs_out(
     refused(desk, ["record 1 at byte 1", "longer than 1 million characters"])
     desk.write(b'[{"a": [' + b"1, " * (1 << 20))
     refused(desk, ["record 1 at byte 1", "longer than 1 million characters"])
+
+
+def test_hostile_standard_input_is_named_so(desk: Desk) -> None:
+    for options in ([], ["--sample", 1]):
+        done = desk.convert("-", "-o", "set", *options, data=SOUND[:-100])
+        assert done.code == 2 and done.err.startswith(
+            "longmemeval-convert: standard input: record 2 at byte "
+        )
+        assert desk.left() == []
 
 
 def test_hostile_synthetic_files_cut_short_name_the_record(desk: Desk) -> None:

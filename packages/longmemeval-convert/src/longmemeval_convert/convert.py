@@ -67,12 +67,13 @@ def convert(
     place = _claim(out, force)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as name:
-            beside = Path(name)
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+            beside = Path(folder)
+            name = None
             if choices.sample is not None and path == STDIN:
-                path = _kept(beside / "input")
+                path, name = _kept(beside / "input"), "standard input"
             _check_room(path, place.parent, choices)
-            made = _write(path, beside, choices, progress)
+            made = _write(path, name, beside, choices, progress)
             _put(beside, place)
     except OSError as error:
         raise unwritable(out, error) from error
@@ -167,19 +168,24 @@ def _files(beside: Path, choices: Choices) -> Iterator[_Files]:
             files.close()
 
 
-def _write(path: str, beside: Path, choices: Choices, progress: Progress | None) -> Conversion:
+def _write(
+    path: str, name: str | None, beside: Path, choices: Choices, progress: Progress | None
+) -> Conversion:
     """Write the set into a folder of its own."""
-    chosen = None if choices.sample is None else _sample(path, choices)
+    chosen = None if choices.sample is None else _sample(path, name, choices)
     whole, taken = Whole(), Taken()
     seen: dict[str, int] = {}
-    with opened(path, progress) as source, _files(beside, choices) as files:
+    with opened(path, progress, name) as source, _files(beside, choices) as files:
         for place, record in Records(source):
-            name, kind = identity(record, place)
-            if (first := seen.setdefault(name, place.number)) != place.number:
-                raise place.fault(f"is the question of record {first} again", key="question_id", value=name)
+            question_id, kind = identity(record, place)
+            if (first := seen.setdefault(question_id, place.number)) != place.number:
+                what = f"is the question of record {first} again"
+                raise place.fault(what, key="question_id", value=question_id)
             asked = question(record, place)
-            whole.add(name, kind, len(asked.sessions), len(asked.gold))
-            if (choices.types and kind not in choices.types) or (chosen is not None and name not in chosen):
+            whole.add(question_id, kind, len(asked.sessions), len(asked.gold))
+            if (choices.types and kind not in choices.types) or (
+                chosen is not None and question_id not in chosen
+            ):
                 continue
             made = convert_question(asked, place.number, choices)
             files.corpus.writelines(made.documents)
@@ -190,7 +196,7 @@ def _write(path: str, beside: Path, choices: Choices, progress: Progress | None)
                 files.qrels[split].writelines(f"{made.query_id}\t{name}\t1\n".encode() for name in ids)
             taken.add(asked, made)
         origin = whole.origin(source.bytes, source.sha256)
-    _check_taken(path, choices, origin, taken)
+    _check_taken(name or path, choices, origin, taken)
     found = describe(choices, origin, taken)
     if not found.denominators.authors:
         (files.set / "qrels" / "authors.tsv").unlink()
@@ -200,9 +206,9 @@ def _write(path: str, beside: Path, choices: Choices, progress: Progress | None)
     return found
 
 
-def _sample(path: str, choices: Choices) -> set[str]:
+def _sample(path: str, name: str | None, choices: Choices) -> set[str]:
     """The questions of a sample, for which the file is read once before."""
-    with opened(path) as source:
+    with opened(path, name=name) as source:
         named = [identity(record, place) for place, record in Records(source)]
     among = [(name, kind) for name, kind in named if not choices.types or kind in choices.types]
     return stratified(among, choices.sample or 0, choices.seed)

@@ -29,6 +29,9 @@ LONGEST = 64 << 20
 #: Characters by which a file of another kind is known.
 _HEAD = 4096
 
+#: What may be left of a literal, a number or an escape at the end of a file that was cut.
+_CUT = re.compile(r"[-+.\w\\]*[ \t\r\n]*")
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _GZIP = b"\x1f\x8b"
 
@@ -98,8 +101,8 @@ class Source:
 
 
 @contextlib.contextmanager
-def opened(path: str, progress: Progress | None = None) -> Iterator[Source]:
-    """Open a file, or standard input where `path` is `-`; gzip is told by its first bytes.
+def opened(path: str, progress: Progress | None = None, name: str | None = None) -> Iterator[Source]:
+    """Open a file, or standard input where `path` is `-`; gzip is told by its first bytes. Errors call it `name`.
 
     Raises:
         Misuse: it is absent, a folder, a pipe by name, or unreadable.
@@ -111,7 +114,7 @@ def opened(path: str, progress: Progress | None = None) -> Iterator[Source]:
         with _worded(path):
             refuse_special(Path(path))
             raw = stack.enter_context(open(path, "rb"))
-            source = Source(path, raw, Path(path).stat().st_size, progress)
+            source = Source(name or path, raw, Path(path).stat().st_size, progress)
         yield source
 
 
@@ -206,11 +209,12 @@ class Records:
                 value, end = DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 # Cut off by the end of what was read: an escape or a literal at its very end, or a text without end.
-                cut = error.pos > len(self._text) - 12 or error.msg.startswith("Unterminated string")
-                if not cut:
-                    raise self._malformed(f"not JSON: {error.msg}", error.pos) from error
-                if not self._more():
+                endless = error.msg.startswith("Unterminated string")
+                if (endless or error.pos > len(self._text) - 12) and self._more():
+                    continue
+                if endless or _CUT.fullmatch(self._text, error.pos):
                     raise self._incomplete() from error
+                raise self._malformed(f"not JSON: {error.msg}", error.pos) from error
             except RecursionError as error:
                 raise self._malformed("nested too deeply", self._at) from error
             except ValueError as error:  # Forbidden, or a number of thousands of digits
