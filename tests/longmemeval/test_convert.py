@@ -220,6 +220,7 @@ ODDITIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a session twice": (record(**TWICE), {"duplicates_merged": 1}),
     "gold named twice": (record(answer_session_ids=["answer_1", "answer_1"]), {}),
     "evidence after the question": (record(question_date="2024/02/20 (Tue) 12:14"), {"late_evidence": 1}),
+    "evidence a minute before the question": (record(question_date="2024/02/20 (Tue) 12:16"), {}),
     "another session after the question": (
         record(haystack_dates=["2024/02/20 (Tue) 12:15", "2025/02/10 (Mon) 09:00", "2024/02/14 (Wed) 18:30"]),
         {},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import tomllib
 from collections.abc import Callable
@@ -9,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lme_support import Desk, conversion, judged, lines
+from lme_support import Desk, conversion, judged, lines, record
 
+from longmemeval_convert import releases
 from longmemeval_convert.convert import STATEMENTS_IN_DEFINITION
 from longmemeval_convert.synth import Generator
 
@@ -53,6 +56,30 @@ def test_real_records_have_the_counts_of_their_facts(
         assert {names[document] for query, document in judged(folder) if query == f"q{number:04}"} == wanted
 
 
+def test_real_questions_in_other_bytes_are_an_edited_release(
+    shared_data: Callable[[str], Path], desk: Desk
+) -> None:
+    """All 500 ids of the releases, over records made here; with one less the file is unknown."""
+    rows = json.loads(shared_data("longmemeval/rankings_bm25_n500.json").read_bytes())["results"]
+    for part, release in ((rows, "edited"), (rows[1:], "unknown")):
+        origin = conversion(desk.set([record(row["question_id"]) for row in part]))["origin"]
+        assert (origin["release"], origin["abstention"]) == (release, 30)
+
+
+def test_releases_are_known_by_their_bytes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """memory-core-eval, doobidoo: not by the name of the file, and whatever it is packed in."""
+    data = json.dumps([record()]).encode()
+    monkeypatch.setattr(releases, "RELEASES", {hashlib.sha256(data).hexdigest(): "S, cleaned"})
+    desk.write(data, "longmemeval_m.json")
+    desk.write(gzip.compress(data), "x.gz")
+    for file in ("longmemeval_m.json", "x.gz"):
+        done = desk.convert("identify", file)
+        assert done.code == 0 and done.out.splitlines()[0].split(None, 1) == ["release", "S, cleaned"]
+    said = conversion(desk.set([record()]))["statements"]
+    assert "not a file as LongMemEval published it" not in said
+    assert "not a file as LongMemEval published it" in conversion(desk.set([record("b")]))["statements"]
+
+
 def test_real_turns_of_evidence_are_judged(shared_data: Callable[[str], Path], desk: Desk) -> None:
     """The record e47becba marks one turn of each side in its gold session, the fifth and the sixth."""
     data = shared_data("longmemeval/lightmem_longmemeval_single.json").read_bytes()
@@ -73,12 +100,16 @@ def test_real_records_are_measured_by_the_printed_arms(
 def test_synthetic_records_are_measured_by_the_printed_arms(desk: Desk) -> None:
     """The same on 50 questions made here, each searched in its own scope."""
     desk.write("".join(Generator("s", 2, 50, (12, 14)).chunks()).encode())
-    for report in measured(desk, {"test": 47, "authors": 42}):
+    test, authors = measured(desk, {"test": 47, "authors": 42})
+    assert len(test["summary"]["categories"]) == 6
+    assert len(authors["summary"]["categories"]) == 5, (
+        "none is judged of those whose evidence is the assistant's"
+    )
+    for report in (test, authors):
         assert sum(row["outcome"] == "unscorable" for row in report["rows"]) == 3
         for row in report["rows"]:
             assert all(name.startswith(f"{row['id']}/") for name in row.get("ids", ()))
         assert report["summary"]["overall"]["metrics"]["hit@10"] > 0.6
-        assert len(report["summary"]["categories"]) == 6
 
 
 def measured(desk: Desk, n: dict[str, int]) -> list[dict[str, Any]]:

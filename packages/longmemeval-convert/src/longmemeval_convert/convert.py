@@ -48,8 +48,7 @@ def survey(path: str, progress: Progress | None = None) -> Origin:
     whole = Whole()
     with opened(path, progress) as source:
         for place, record in Records(source):
-            made = question(record, place)
-            whole.add(made.id, made.type, len(made.sessions), len(made.gold))
+            whole.add(question(record, place), place)
         return whole.origin(source.bytes, source.sha256)
 
 
@@ -174,18 +173,13 @@ def _write(
     """Write the set into a folder of its own."""
     chosen = None if choices.sample is None else _sample(path, name, choices)
     whole, taken = Whole(), Taken()
-    seen: dict[str, int] = {}
     with opened(path, progress, name) as source, _files(beside, choices) as files:
         for place, record in Records(source):
-            question_id, kind = identity(record, place)
-            if (first := seen.setdefault(question_id, place.number)) != place.number:
-                what = f"is the question of record {first} again"
-                raise place.fault(what, key="question_id", value=question_id)
             asked = question(record, place)
-            whole.add(question_id, kind, len(asked.sessions), len(asked.gold))
-            if (choices.types and kind not in choices.types) or (
-                chosen is not None and question_id not in chosen
-            ):
+            whole.add(asked, place)
+            if choices.types and asked.type not in choices.types:
+                continue
+            if chosen is not None and asked.id not in chosen:
                 continue
             made = convert_question(asked, place.number, choices)
             files.corpus.writelines(made.documents)
@@ -263,12 +257,12 @@ def _put(beside: Path, place: Path) -> None:
     try:
         for target, aside in old:
             if target.exists():
-                target.rename(aside)
                 done.append((aside, target))
+                target.rename(aside)
         for source, target in moves:
             if source.exists():
-                source.rename(target)
                 done.append((target, source))
+                source.rename(target)
     except BaseException:
         for source, target in reversed(done):
             with contextlib.suppress(OSError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -34,9 +35,13 @@ ABSTENTION: Final[Mapping[str, int]] = MappingProxyType(
 QUESTIONS = sum(TYPES.values())
 
 
-def release(sha256: str, types: Mapping[str, int], abstention: int) -> str:
+#: SHA-256 over the ids of their questions, sorted, a line each: all releases have the same.
+_IDS = "702287feda46afbb122e7d61f8fb1530e6b571b8172e248376c4f887d0527f42"
+
+
+def release(sha256: str, ids: Iterable[str]) -> str:
     """Which release a file is: a name, `edited` for the questions of the releases in other bytes, or `unknown`."""
     if sha256 in RELEASES:
         return RELEASES[sha256]
-    same = types == TYPES and abstention == sum(ABSTENTION.values())
+    same = hashlib.sha256("\n".join(sorted(ids)).encode("utf-8")).hexdigest() == _IDS
     return "edited" if same else "unknown"

@@ -11,6 +11,7 @@ from longmemeval_convert.documents import GOLDS, Converted
 from longmemeval_convert.models import Choices, Conversion, Counts, Denominators, Origin, Variant
 from longmemeval_convert.record import ABSTENTION, Question
 from longmemeval_convert.releases import QUESTIONS, release
+from longmemeval_convert.stream import Place
 
 #: Sessions a history from which a file is of the size of M, or of S: these have 475 and 48.
 _M, _S = 200, 20
@@ -20,26 +21,31 @@ _M, _S = 200, 20
 class Whole:
     """Counts of all records of a file."""
 
-    questions: int = 0
-    abstention: int = 0
+    ids: dict[str, int] = field(default_factory=dict)
     types: Counter[str] = field(default_factory=Counter)
     sessions: int = 0
     beside_evidence: int = 0
 
-    def add(self, name: str, kind: str, sessions: int, gold: int) -> None:
-        """Count a record, with the lengths of its lists of sessions and of evidence."""
-        self.questions += 1
-        self.types[kind] += 1
-        self.abstention += ABSTENTION in name
-        self.sessions += sessions
-        self.beside_evidence += sessions > gold
+    def add(self, question: Question, place: Place) -> None:
+        """Count a record.
+
+        Raises:
+            Misuse: its question was there before.
+        """
+        if (first := self.ids.setdefault(question.id, place.number)) != place.number:
+            raise place.fault(
+                f"is the question of record {first} again", key="question_id", value=question.id
+            )
+        self.types[question.type] += 1
+        self.sessions += len(question.sessions)
+        self.beside_evidence += len(question.sessions) > len(question.gold)
 
     @property
     def variant(self) -> Variant:
         """By content: the oracle's histories hold evidence alone, whatever the file is called."""
-        if self.beside_evidence * 20 <= self.questions:
+        if self.beside_evidence * 20 <= len(self.ids):
             return "oracle"
-        mean = self.sessions / self.questions
+        mean = self.sessions / len(self.ids)
         return "m" if mean >= _M else "s" if mean >= _S else "other"
 
     def origin(self, size: int, sha256: str) -> Origin:
@@ -47,11 +53,11 @@ class Whole:
         return Origin(
             bytes=size,
             sha256=sha256,
-            release=release(sha256, self.types, self.abstention),
+            release=release(sha256, self.ids),
             variant=self.variant,
-            questions=self.questions,
+            questions=len(self.ids),
             types=dict(sorted(self.types.items())),
-            abstention=self.abstention,
+            abstention=sum(ABSTENTION in name for name in self.ids),
         )
 
 
@@ -140,8 +146,8 @@ def _statements(choices: Choices, origin: Origin, counts: Counts, taken: Taken) 
         types = ", ".join(f"{kind} {number}" for kind, number in counts.types.items())
         how = f", a stratified sample of seed {choices.seed}" if choices.sample else ""
         said.append(f"{counts.questions} of {of} questions{how}: {types}")
-    if origin.release == "edited":
-        said.append("not the bytes of a published release")
+    if origin.release in ("edited", "unknown"):
+        said.append("not a file as LongMemEval published it")
     if not taken.marked:
         said.append("the file does not mark which turns are evidence: there is no split by the authors' rule")
     elif choices.text == "user" and counts.without_user_evidence:
