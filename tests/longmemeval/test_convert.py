@@ -229,6 +229,7 @@ ODDITIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "turns and sessions as texts": (packed(BASE), {}),
     "half a surrogate pair": (record(question="Which \ud83d city\udc00?"), {"surrogates_replaced": 2}),
     "a type of its own": (record(question_type="ü"), {"types": {"ü": 1}}),
+    "a type of two lines": (record(question_type="a\n\u202eb"), {"types": {"a\n\u202eb": 1}}),
     "other keys": (record(note={"deep": [1]}), {}),
 }
 

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
 
+from eval_core.console import safe
 from longmemeval_convert.documents import GOLDS, Converted
 from longmemeval_convert.models import Choices, Conversion, Counts, Denominators, Origin, Variant
 from longmemeval_convert.record import ABSTENTION, Question
@@ -143,7 +144,7 @@ def _statements(choices: Choices, origin: Origin, counts: Counts, taken: Taken) 
         said.append("the oracle file: histories hold the evidence alone, so hardly anything can be missed")
     if counts.questions < max(origin.questions, QUESTIONS):
         of = origin.questions if counts.questions < origin.questions else QUESTIONS
-        types = ", ".join(f"{kind} {number}" for kind, number in counts.types.items())
+        types = ", ".join(f"{safe(kind)} {number}" for kind, number in counts.types.items())
         how = f", a stratified sample of seed {choices.seed}" if choices.sample else ""
         said.append(f"{counts.questions} of {of} questions{how}: {types}")
     if origin.release in ("edited", "unknown"):
