@@ -351,7 +351,7 @@ def test_a_sample_has_each_share_to_less_than_one(questions: Any, seed: int, dat
 @pytest.mark.parametrize(
     "options", [[], ["--sample", 10, "--seed", 3], ["--granularity", "turn", "--text", "all"]]
 )
-def test_bytes_are_the_same_on_repeat_and_from_path_stdin_and_gzip(desk: Desk, options: list[object]) -> None:
+def test_bytes_are_the_same_on_repeat_and_from_path_stdin_gzip_and_import(desk: Desk, options: list[object]) -> None:
     data = small()
     desk.write(data)
     desk.write(gzip.compress(data), "lme.json.gz")
@@ -363,6 +363,8 @@ def test_bytes_are_the_same_on_repeat_and_from_path_stdin_and_gzip(desk: Desk, o
         assert done.code == 0, done.err
         names = (desk.root / f"set{number}.ids.jsonl").read_bytes()
         found.append((contents(desk.root / f"set{number}"), names))
+    assert desk.core("import", "longmemeval", "lme.json", "-o", "imported", *options).code == 0
+    found.append((contents(desk.root / "imported"), (desk.root / "imported.ids.jsonl").read_bytes()))
     assert len(found[0][0]) == 6
     assert all(one == found[0] for one in found[1:])
     assert desk.core("validate", "set0").code == 0

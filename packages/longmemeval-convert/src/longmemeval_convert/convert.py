@@ -28,9 +28,6 @@ CONVERSION = "conversion.json"
 #: What is asked for and measured, at most so many documents.
 LIMIT, CUTOFFS, HEADLINE = 10, (1, 3, 5, 10), "recall@5"
 
-#: Whether dataset.toml carries the statements, which every report of the set then repeats.
-STATEMENTS_IN_DEFINITION = "statements" in Definition.model_fields
-
 _LICENCE = "MIT (LongMemEval); histories from ShareGPT and UltraChat"
 
 
@@ -241,9 +238,8 @@ def _definition(found: Conversion) -> str:
         "limit": LIMIT,
         "cutoffs": list(CUTOFFS),
         "headline": HEADLINE,
+        "statements": list(found.statements),
     }
-    if STATEMENTS_IN_DEFINITION:
-        values["statements"] = list(found.statements)
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
     parse_toml(text, Definition, Path("dataset.toml"), "dataset definition")
     return text

@@ -36,7 +36,8 @@ class _Formats(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         from eval_core.imports import load
 
-        return _command(cmd_name, load(cmd_name))
+        found = load(cmd_name)
+        return found if isinstance(found, click.Command) else _command(cmd_name, found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from eval_core.errors import EvalError
@@ -45,7 +46,9 @@ class _Formats(click.Group):
         rows = []
         for name in self.list_commands(ctx):
             try:
-                rows.append((name, load(name).SUMMARY))
+                found = load(name)
+                says = found.get_short_help_str(90) if isinstance(found, click.Command) else found.SUMMARY
+                rows.append((name, says))
             except EvalError as error:
                 rows.append((name, error.message))
         with formatter.section("Formats"):

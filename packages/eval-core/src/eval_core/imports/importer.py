@@ -10,7 +10,8 @@ An importer is a module or an object with three names, registered under the form
 - `read(path, **options)`, which reads the file at PATH and returns a `Reading`. It finds all that is wrong with the
   file, raises it as one `Faults` with lines, and writes nothing.
 
-The rest is the same for all: expected documents are looked up in the corpus, and one function writes the set.
+The rest is the same for all: expected documents are looked up in the corpus, and one function writes the set. A format
+whose files are too large to be held registers a click command instead, which reads FILE and writes the set itself.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class Importer(Protocol):
     def read(self) -> Any: ...
 
 
-def load(name: str) -> Importer:
-    """The importer of a format.
+def load(name: str) -> Importer | click.Command:
+    """The importer of a format, or the command that does it all.
 
     Raises:
         Misuse: there is none, or several packages have one.
@@ -81,5 +82,5 @@ def load(name: str) -> Importer:
     """
     from eval_core.backend import plugin
 
-    found: Importer = plugin(GROUP, "importer", name)
+    found: Importer | click.Command = plugin(GROUP, "importer", name)
     return found
