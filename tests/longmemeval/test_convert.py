@@ -351,7 +351,9 @@ def test_a_sample_has_each_share_to_less_than_one(questions: Any, seed: int, dat
 @pytest.mark.parametrize(
     "options", [[], ["--sample", 10, "--seed", 3], ["--granularity", "turn", "--text", "all"]]
 )
-def test_bytes_are_the_same_on_repeat_and_from_path_stdin_gzip_and_import(desk: Desk, options: list[object]) -> None:
+def test_bytes_are_the_same_on_repeat_and_from_path_stdin_gzip_and_import(
+    desk: Desk, options: list[object]
+) -> None:
     data = small()
     desk.write(data)
     desk.write(gzip.compress(data), "lme.json.gz")
