@@ -160,6 +160,10 @@ def test_original_ids_are_encoded_and_said_to_tell_the_gold(desk: Desk) -> None:
     ]
     assert any(said.startswith("original ids tell") for said in conversion(folder)["statements"])
     assert desk.left() == ["lme.json", "set"]
+    slashes = [record("a", haystack_session_ids=["answer_1", "b/c", "x"]), record("a/b")]
+    slashes[1]["haystack_session_ids"][1] = "c"
+    found = [one["_id"] for one in lines(desk.set(slashes, "--ids", "original") / "corpus.jsonl")]
+    assert {"a/b%2Fc", "a%2Fb/c"} < set(found)
     turns = desk.set([record("c")], "--ids", "original", "--granularity", "turn")
     assert lines(turns / "corpus.jsonl")[-1]["_id"] == "c/answer_1_001"  # as the authors write it
 

@@ -56,13 +56,13 @@ def convert_question(question: Question, number: int, choices: Choices) -> Conve
         number: of its record in the file, from 1: a sample has the ids of the whole.
     """
     opaque = choices.ids == "opaque"
-    scope = f"q{number:04d}" if opaque else encode_id(question.id)
+    scope = f"q{number:04d}" if opaque else _part(question.id)
     ordered = sorted(
         question.sessions, key=lambda s: (s.date.iso, hashlib.sha256(s.id.encode("utf-8")).digest())
     )
     width = max(3, len(str(len(ordered))))
     prefixes = {
-        session.id: f"{scope}/{place:0{width}d}" if opaque else f"{scope}/{encode_id(session.id)}"
+        session.id: f"{scope}/{place:0{width}d}" if opaque else f"{scope}/{_part(session.id)}"
         for place, session in enumerate(ordered, 1)
     }
     replaced = 0
@@ -112,6 +112,11 @@ def convert_question(question: Question, number: int, choices: Choices) -> Conve
         unjudged=len(gold - found),
         replaced=replaced,
     )
+
+
+def _part(name: str) -> str:
+    """An original id as a part of another: without the slash that stands between two."""
+    return encode_id(name).replace("/", "%2F")
 
 
 def _relevant(document: _Document, kind: str) -> bool:

@@ -149,20 +149,17 @@ def _arms(found: Conversion, out: Path) -> str:
     import json
 
     from eval_core.console import safe, utf8
+    from longmemeval_convert.documents import GOLDS
 
     counts, origin = found.counts, found.origin
-    unasked = {
-        "of abstention": counts.abstention,
-        "without evidence": counts.without_evidence,
-    }
     said = [
         f"{found.name}: {counts.questions:,} questions, {counts.documents:,} documents, "
         f"{counts.candidates:,.0f} a question (median)",
         f"From {origin.bytes:,} bytes, release {origin.release}, sha256 {origin.sha256[:12]}…",
-        *(f"Not asked: {number:,} {what}" for what, number in unasked.items() if number),
         *(
             f"{what}: {number:,}"
             for what, number in {
+                "Of abstention, never asked": counts.abstention,
                 "Sessions that came again in a history, merged": counts.duplicates_merged,
                 "Documents without text, which nothing finds": counts.empty_documents,
                 "Evidence sessions without a judged document": counts.unjudged,
@@ -172,17 +169,16 @@ def _arms(found: Conversion, out: Path) -> str:
         ),
         *found.statements,
     ]
-    arms = {"": "test"}
-    if found.denominators.authors:
-        arms["-answers" if found.choices.gold == "authors" else "-authors"] = (
-            "answers" if found.choices.gold == "authors" else "authors"
-        )
-    n = {"answers": found.denominators.answers, "authors": found.denominators.authors}
+    gold = found.choices.gold
+    other = next(kind for kind in GOLDS if kind != gold)
+    n = found.denominators.model_dump()
     lines = [f"# {safe(line)}" for line in said]
-    for ending, split in arms.items():
+    for kind, split, ending in ((gold, "test", ""), (other, other, f"-{other}")):
+        if not n[kind]:
+            continue
         lines += [
             "",
-            f"# n = {n[found.choices.gold if split == 'test' else split]}",
+            f"# n = {n[kind]}",
             f'[arms."{found.name}{ending}-bm25"]',
             f"dataset = {json.dumps(utf8(os.fspath(out)), ensure_ascii=False)}",
             f'split = "{split}"',
