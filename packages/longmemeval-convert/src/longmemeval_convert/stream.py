@@ -21,7 +21,7 @@ from eval_core.files import refuse_special
 STDIN = "-"
 
 #: Bytes read at a time, at least.
-CHUNK = 2 << 20
+CHUNK = 1 << 20
 
 #: Characters of the longest record that is read. The longest of the releases has 6 million.
 LONGEST = 64 << 20
