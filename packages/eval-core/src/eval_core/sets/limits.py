@@ -62,9 +62,11 @@ class Limits(Closed):
     sources: dict[str, int] = Field(default={}, description="Queries by `source`.")
     categories: dict[str, int] = Field(default={}, description="Queries by `category`.")
     leaks: int = Field(
-        ge=0, description="Queries of four words or more that stand word for word in a document."
+        ge=0,
+        description="Queries of four words or more that stand word for word in a document that they can find.",
     )
     leaked: tuple[str, ...] = ()
     near_duplicates: int = Field(
-        ge=0, description="Judged documents with a near-duplicate that is not judged."
+        ge=0,
+        description="Judged documents with a near-duplicate that is not judged and that their queries can find.",
     )
