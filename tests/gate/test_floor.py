@@ -256,7 +256,8 @@ def test_a_floor_that_a_random_ranking_reaches_is_refused(bare: Space, hits: int
     assert (done.code == 0) is floored, done.err
     assert bare.floors.exists() is floored
     if not floored:
-        assert '--reason hit@1="…"' in done.err
+        assert "notes: hit@1: " in done.err
+        assert "No measure would be left: measure a better retriever" in done.err
 
 
 def test_a_measure_is_left_out_with_its_own_reason_and_stays_out(space: Space) -> None:
