@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from eval_core.backend import BackendError
-from eval_core.compare import compare
+from eval_core.compare import compare, render
 from eval_core.compare.models import Asked, Comparison, Entry, TaskDiffers, of_report
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.report import Report
@@ -234,6 +234,25 @@ def test_one_side_alone_is_no_comparison() -> None:
         compare([entry(BEFORE)])
 
 
+@pytest.mark.parametrize(
+    ("measure", "rank", "above", "said"),
+    [
+        ("hit@1", 2, 1, "1 of 1 above unjudged"),
+        ("hit@1", None, 1, "1 of 1 above unjudged"),
+        ("recall@5", None, 5, "5 of 5 above unjudged"),
+        ("mrr", None, 10, "10 of 10 above unjudged"),
+        ("ndcg@5", 3, 2, "2 of 2 above unjudged"),
+    ],
+)
+def test_a_lost_query_says_how_many_answers_above_nobody_judged(
+    measure: str, rank: int | None, above: int, said: str
+) -> None:
+    found = held({"q": 1, "r": None}, {"q": rank, "r": 1}, measure)
+    lost, gained = only(found).queries
+    assert (lost.above, lost.unjudged, gained.unjudged) == (above, above, 0)
+    assert said in render.terminal(found) and said in render.markdown(found)
+
+
 # -------------------------------------------------------------------------------------------------------- task
 
 PARTS: Mapping[str, Any] = {
@@ -252,7 +271,8 @@ PARTS: Mapping[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)
+# The recipe differs where the corpus does, too: below.
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "recipe"])
 def test_another_task_is_refused_by_the_name_of_the_part(part: str) -> None:
     """M7: a comparison refuses sets or parameters that differ, and names each with both values."""
     error = refusal(entry(BEFORE, "a.json"), entry(BEFORE, "b.json", task={part: PARTS[part]}))
