@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_core.sets.words import words
+from eval_core.sets.words import _SIMPLE, words
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,13 @@ def test_round2_n2_case_folds_the_same_from_either_side(one: str, other: str) ->
     assert words(one) == words(other)
 
 
-def test_ascii_and_other_texts_are_cut_by_one_rule() -> None:
-    """The short way for ASCII gives what the long way gives: a letter of another script is the only difference."""
+def test_simple_and_other_texts_are_cut_by_one_rule() -> None:
+    """N2: the short way gives what the long way gives, which a letter of another script asks for: for each character,
+    beside letters, digits, signs and itself."""
     text = "C++ x.y it's a#b c# snake_case v1.2 __init__ C++11 #tag"
-    assert [*words(text), "é"] == words(f"{text} é")
+    assert [*words(text), "क"] == words(f"{text} क")
+    simple = [chr(code) for code in range(0x20000) if _SIMPLE.fullmatch(chr(code))]
+    assert len(simple) > 4000
+    for one in simple:
+        beside = f"{one} a{one}b {one}++ {one}# {one}#x 1{one}_{one} x++{one} x#{one} i{one} {one}{one}"
+        assert [*words(beside), "क"] == words(f"{beside} क"), (one, beside)
