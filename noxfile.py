@@ -107,6 +107,7 @@ def reconstruct(session: nox.Session) -> None:
 def measure(session: nox.Session) -> None:
     """Measure the arms of eval.toml and print their table. `-- ARM …` takes some of them."""
     work(session, "eval-core", "measure", *session.posargs, tools=False, quiet=True)
+    print("Here the gate is  make gate ; its script is in .nox/shared/bin.")
 
 
 @nox.session(default=False)

@@ -151,7 +151,7 @@ def test_the_worst_comes_first(space: Space) -> None:
     ("state", "told"),
     [
         (passing, "No query was lost or gained against the baselines."),
-        (failing, 'eval-gate floor notes --from A.zip B.zip --reason floors="…" --write'),
+        (failing, 'eval-gate floor notes --measure --reason floors="…" --write'),
         (slow, 'eval-gate floor notes --p95-ms … --reason p95_ms="…" --write'),
         (missing, "eval-core measure && eval-gate check"),
         (missing, "Measure it:  eval-core measure notes"),

@@ -82,7 +82,7 @@ def test_a_lost_query_is_shown_at_its_judgement(space: Space) -> None:
     assert (first.kind, first.file, "floor-breached" in first.title) == ("error", "policy/floors.toml", True)
     assert first.line == line_of(space.floors, "misses_allowed")
     assert first.message.startswith("hit@1 = 4: 3 misses are allowed")
-    assert first.message.endswith("\ndocs/reasons.md#floor-breached")
+    assert first.message.endswith("\neval-core reason floor-breached")
 
 
 def spotted(space: Space, monkeypatch: pytest.MonkeyPatch) -> Annotation:

@@ -54,10 +54,10 @@ def test_the_decision_comes_first_then_why_then_what_to_do_then_the_tables() -> 
     wanted = [
         f"{MARKER}\n\n**REFUSED**: 3 of 4 arms (`twin`, `ugly`, `bad`)\n",
         "**REFUSED** `twin`, `ugly` on `things`, cannot be graded",
-        "- there is no such file ([`evidence-missing`](docs/reasons.md#evidence-missing))",
+        "- there is no such file (`evidence-missing`)",
         "- → `Restore it.`",
         "**FAIL** `bad` on `things`\n",
-        "- `hit@1` = 8: 3 misses are allowed ([`floor-breached`](docs/reasons.md#floor-breached))",
+        "- `hit@1` = 8: 3 misses are allowed (`floor-breached`)",
         "- `hit@1` −4.5 points, 95% −9.1 to −0.2, p = 0.063 (mid-p McNemar): chance could explain it",
         "- Do what the lines above say, then: `eval-core measure && eval-gate check`",
         "<details><summary>4 arms, bars and latency</summary>\n\n| arm | verdict | n | `hit@1` | p95 ms |\n",
@@ -104,7 +104,7 @@ def test_a_long_verdict_is_cut_and_says_what_was_left_out() -> None:
     last = out.split("\n\n")[-1]
     found = re.fullmatch(
         r"Left out for length: ([\d,]+) arms that do not pass, ([\d,]+) arms of the table, ([\d,]+) lost queries, "
-        r"2 notes\. "
+        r"3 notes\. "
         r"All of it: `eval-gate check --format json`",
         last,
     )

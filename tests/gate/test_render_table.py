@@ -82,6 +82,7 @@ def test_a_failing_arm_shows_every_measure_with_its_rule_and_what_was_lost() -> 
     arm = failing(
         graded=(grade(), mean(False)),
         reasons=(drop,),
+        evidence="ci",
         measure="recall@10",
         lost=tuple(map(lost, range(1, 8))),
         gained=(lost(8),),
@@ -154,11 +155,11 @@ def test_each_reason_has_its_code_its_mend_once_and_the_page_that_explains_it() 
     lines = shown(verdict(refused(reasons=tuple(reasons)))).splitlines()
     assert "   it differs 2    reason: code-2" in lines
     assert lines.count("   Take it back.") == 1
-    assert "What a reason means: docs/reasons.md" in lines
+    assert "What a reason means: eval-core reason CODE" in lines
     again = "Do what the lines above say, then:  eval-core measure && eval-gate check"
     assert lines[-1] == again
     *_, first, _, way_on = shown(verdict(refused(), failing())).splitlines()
-    assert (first, "eval-gate floor bad --from" in way_on) == (again, True)
+    assert (first, "eval-gate floor bad --measure" in way_on) == (again, True)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ COMMANDS = [
 ]
 
 #: These read files that they are given, and no workspace.
-APART = {"demo", "derive", "import", "score"}
+APART = {"demo", "derive", "import", "reason", "score"}
 
 
 @pytest.fixture

@@ -30,6 +30,10 @@ SHOWN = {
         "$ git clone … ladder && cd ladder",
     ): "output of this repository; `make gate` holds its numbers",
     ("README.md", "$ eval-gate check memory-bm25"): "output of this repository, made worse by hand",
+    (
+        "docs/longmemeval.md",
+        "*",
+    ): "commands on a file that is downloaded; tests/longmemeval runs them on others",
     ("docs/tour.md", "*"): "outputs of this repository, line by line",
     (
         "docs/import.md",

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from eval_core import errors
+from eval_core.cli import cli
 from eval_core.reasons import GROUPS, PAGE, REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -312,3 +314,16 @@ def test_a_wrong_code_is_seen(text: str, told: str) -> None:
 def test_the_classes_have_the_exits_of_the_table() -> None:
     for name in ("Refused", "Misuse", "CouldNot"):
         assert getattr(errors, name).exit_code == EXITS[name]
+
+
+def test_a_code_is_explained_where_there_is_no_page() -> None:
+    """A verdict names codes in repositories of others, which have no docs/reasons.md."""
+    runner = CliRunner()
+    said = " ".join(runner.invoke(cli, ["reason", "query-set-differs"]).output.split())
+    entry = REASONS["query-set-differs"]
+    assert said.startswith(f"query-set-differs {entry.title} exit {entry.exit} {entry.meaning}")
+    listed = runner.invoke(cli, ["reason"]).output
+    assert all(f"  {code} " in listed for code in REASONS)
+    unknown = runner.invoke(cli, ["reason", "query-set-difers"])
+    assert isinstance(unknown.exception, errors.Misuse)
+    assert "did you mean 'query-set-differs'?" in str(unknown.exception)

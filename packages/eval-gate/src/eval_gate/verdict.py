@@ -176,6 +176,9 @@ class ArmVerdict(Closed):
     headline: Significance | None = Field(
         default=None, description="Of the headline over all queries, whatever the verdict; null: not graded."
     )
+    evidence: str | None = Field(
+        default=None, description="Of what class the runs are that its floors stand on."
+    )
     provisional: bool = False
     runs_agree: bool | None = Field(
         default=None, description="Whether the evidence runs agree in every ranking."
@@ -210,7 +213,8 @@ class Verdict(Closed):
     )
     clean: bool | None = Field(
         default=None,
-        description="Whether every report is of a clean tree; null where one was measured outside of git.",
+        description="Whether every report is of a clean tree that stands here unchanged; null where one was measured "
+        "outside of git.",
     )
     class_: str | None = Field(
         default=None, alias="class", description="Of what class the reports are, where it is one."

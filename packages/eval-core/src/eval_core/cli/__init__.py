@@ -68,6 +68,7 @@ Exit codes: 0 done, 1 no, 2 wrong usage or input file, 3 could not.
             "eval_core.cli.imports:import_",
             "Turn judged queries in another tool's file into a set.",
         ),
+        "reason": ("eval_core.cli.reason:reason", "Say what a reason code means, and what to do."),
     },
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -107,6 +107,8 @@ def _text(found: Added, workspace: Workspace | None) -> str:
         f"The set asks more than its floors stand on, and the gate refuses it until the bar is moved{at}:",
         "commit the set, measure it twice and read what is proposed, then write it, in a commit of its own.",
         *(f"  {command}" for command in found.next),
+        "The file of questions counts as an uncommitted change where it lies in the repository. A question that is not",
+        'found lowers the bar, which says why:  --reason floors="…" beside the other.',
     ]
     return "\n".join(lines)
 

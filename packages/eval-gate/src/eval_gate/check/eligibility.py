@@ -36,8 +36,11 @@ TASK_REASONS: Mapping[str, tuple[str, str]] = {
 #: What to do about a task that is not the baseline's: the two ways, and the command of the second.
 BAR = (
     "If the change is not meant, take it back. If it is, commit it by itself, and move the bar:  "
-    'eval-gate floor {0} --measure --reason task="…" --write'
+    'eval-gate floor {0} {1} --reason task="…" --write'
 )
+
+#: How evidence of a class is made anew, where it is not measured here.
+RUNS = {"ci": "--from A.zip B.zip"}
 
 CUTOFF = "Measure with the cut-off again: cutoffs in eval.toml or dataset.toml."
 
@@ -112,7 +115,7 @@ def unfit(report: Report, named: bool) -> Iterator[Reason]:
 
 def incomparable(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
     """What keeps a report from being held against the baseline: another task, another count of queries or documents."""
-    baseline, bar = arm.baseline, BAR.format(arm.name)
+    baseline, bar = arm.baseline, _bar(arm)
     yield from _task(arm, report)
     if arm.documents is not None:
         low, high = arm.documents
@@ -125,7 +128,7 @@ def incomparable(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
 
 
 def _task(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
-    baseline, bar = arm.baseline, BAR.format(arm.name)
+    baseline, bar = arm.baseline, _bar(arm)
     exempt = {"cutoffs", "corpus"} if arm.choices.drifts else {"cutoffs"}
     found = [d for d in task_differences(baseline.task, report.task.parts) if d.part not in exempt]
     parts = {difference.part for difference in found}
@@ -166,10 +169,10 @@ def lacking(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
         if found is None or name not in before:
             who_lacks = "the report" if found is None else "the baseline"
             what = f"category {name!r} is held against the baseline, and {who_lacks} lacks it"
-            yield _refused("category-missing", what, BAR.format(arm.name))
+            yield _refused("category-missing", what, _bar(arm))
         elif found.n != slices.get(name, found.n):
             what = f"{found.n} queries of category {name!r} were scored, and the bar is for exactly {slices[name]}"
-            yield _refused("n-differs", what, BAR.format(arm.name))
+            yield _refused("n-differs", what, _bar(arm))
 
 
 def untimely(arm: ArmPolicy, report: Report, standing: Standing) -> Iterator[Reason]:
@@ -191,8 +194,16 @@ def untimely(arm: ArmPolicy, report: Report, standing: Standing) -> Iterator[Rea
             f"it was measured in class {report.environment.class_!r}, and the floors stand on runs of "
             f"{', '.join(map(repr, classes))}"
         )
-        mend = "Measure where the evidence was measured, or name the class: EVAL_ENV_CLASS."
+        mend = (
+            "Measure where the evidence was measured (EVAL_ENV_CLASS names the class), or let the floors stand on two "
+            "runs of this class:  "
+            f"eval-gate floor {arm.name} {RUNS.get(report.environment.class_, '--measure')} --write"
+        )
         yield _refused("class-differs", what, mend)
+
+
+def _bar(arm: ArmPolicy) -> str:
+    return BAR.format(arm.name, RUNS.get(arm.baseline.class_, "--measure"))
 
 
 def _classes(lines: Sequence[Line]) -> list[str]:

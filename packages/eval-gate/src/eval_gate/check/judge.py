@@ -19,11 +19,12 @@ NO_BRANCH = "held against no branch; --target REV holds it against one"
 
 
 class Seen(NamedTuple):
-    """A report that was looked at: whose, where it was measured, and what is said of that."""
+    """A report that was looked at: whose, where it was measured, what is said of that, whether files changed since."""
 
     arm: str
     environment: Environment
     sayings: Sequence[str] = ()
+    changed: bool = False
 
 
 def judge(
@@ -81,7 +82,9 @@ def judge(
         verdict=word,
         exit_code=0 if word == "pass" else 1,
         commit=commits.pop() if len(commits) == 1 else None,
-        clean=None if not seen or None in dirty else True not in dirty,
+        clean=None
+        if not seen or None in dirty
+        else True not in dirty and not any(one.changed for one in seen),
         class_=classes.pop() if len(classes) == 1 else None,
         arms=arms,
         reasons=tuple(found),
@@ -152,6 +155,7 @@ def judge_arm(
         update={
             "budget_p95_ms": arm.p95_ms,
             "system_changes": system_changes(arm.baseline, report),
+            "evidence": arm.baseline.class_,
             "provisional": arm.provisional,
             "runs_agree": len({line.rankings for line in arm.lines}) == 1,
             "warnings": (*verdict.warnings, *_differences(arm, report)),

@@ -18,6 +18,7 @@ from eval_core.reports import Report
 from eval_core.reports.models import LATENCY_SAMPLES
 from eval_core.scoring import metrics
 from eval_gate.check.changes import some
+from eval_gate.check.eligibility import RUNS
 from eval_gate.verdict import Graded, Reason, Significance
 
 #: Queries beyond the margin by which a floor may be beaten before it no longer holds anything.
@@ -83,6 +84,7 @@ def must_pass(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
     values = {row.id: row.metrics[measure] for row in report.rows if row.outcome == "scored"}
     lost = must_pass_lost(arm.baseline, measure, values, marked)
     if lost:
+        runs = RUNS.get(arm.baseline.class_, "--measure")
         which = f"query {lost[0]}" if len(lost) == 1 else f"{len(lost)} queries, {some(lost)},"
         yield Reason(
             code="must-pass-lost",
@@ -90,7 +92,7 @@ def must_pass(arm: ArmPolicy, report: Report) -> Iterator[Reason]:
             what=f"{which} must pass and lost",
             key=measure,
             mend="Where a query need not pass any more, take must_pass off its line of queries.jsonl in a commit of "
-            f'its own, then:  eval-gate floor {arm.name} --measure --reason task="…" --write',
+            f'its own, then:  eval-gate floor {arm.name} {runs} --reason task="…" --write',
         )
 
 

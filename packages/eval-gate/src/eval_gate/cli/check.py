@@ -314,7 +314,7 @@ class _Gate:
         origin = origins.of(report, raw, path)
         evidence = () if isinstance(arm, Refused) else arm.lines
         standing = checkout.standing(report, path, named, evidence)
-        seen.append(Seen(name, report.environment, sayings(report, standing)))
+        seen.append(Seen(name, report.environment, sayings(report, standing), bool(standing.changed)))
         return judge_arm(name, arm, report, standing, origin.reasons, origin.notes)
 
 

@@ -70,7 +70,7 @@ All that is asked for is written, or nothing. Nothing is written where no number
 @click.option(
     "--drifts",
     type=Finite(0, 0.5, min_open=True),
-    help="The corpus moves: documents may differ by this share.",
+    help="The corpus moves: the number of its documents may differ by this share.",
 )
 @click.option("--p95-ms", type=POSITIVE, help="Most milliseconds at the 95th percentile.")
 @click.option(

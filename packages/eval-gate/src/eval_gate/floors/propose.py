@@ -349,6 +349,7 @@ def _hollow(policy: ArmPolicy, typed: str) -> None:
         if by_floor(bar) <= TOLERANCE:
             derived = " (derived from the flips of the runs)" if policy.floors.margin == "derived" else ""
             what = f"a margin of {margin_of(policy.choices, policy.lines)} misses{derived} leaves nothing to gate on"
+            what += f" of {bar.baseline:.4f}"
             fixed = "Measure more runs, or take a fixed margin: --margin 2. " if derived else fixed
             found.setdefault(bar.measure, (bar, what))
     for bar in reached(policy.baseline, floored):

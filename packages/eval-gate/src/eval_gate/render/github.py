@@ -105,7 +105,7 @@ def _reason(arms: Sequence[ArmVerdict], reason: Reason, spots: Spots) -> str:
     spot = spots.reason(arms[0], reason) if arms else spots.policy()
     title = f"{TITLE}: {name} {words.WORDS[reason.word]}, {shown(reason.code, 60)}"
     mend = f"\n{shown(reason.mend, 1000)}" if reason.mend else ""
-    means = f"\n{words.REASONS}#{shown(reason.code, 60)}"
+    means = f"\neval-core reason {shown(reason.code, 60)}"
     return _command("error", spot, title, shown(reason.message, 1000) + mend + means)
 
 

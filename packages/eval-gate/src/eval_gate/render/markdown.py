@@ -106,7 +106,8 @@ def markdown(verdict: Verdict, place: Place) -> str:
     for arm in bad:
         if arm.lost:
             _lost(page, arm, place)
-    page.fold("Notes", [], (f"- {_prose(note)}" for note in words.notes(verdict, arms)), "notes")
+    said = [*words.notes(verdict, arms), *([words.MEANING] if verdict.verdict != "pass" else [])]
+    page.fold("Notes", [], (f"- {_prose(note)}" for note in said), "notes")
     return page.text()
 
 
@@ -117,19 +118,11 @@ def _names(arms: Sequence[ArmVerdict]) -> str:
 
 def _reasons(reasons: Sequence[Reason]) -> Iterator[str]:
     for reason in reasons[:SHOWN]:
-        yield f"- {_prose(shown(reason.message, 600))} ({_linked(reason.code)})"
+        yield f"- {_prose(shown(reason.message, 600))} ({_code(shown(reason.code, 60))})"
     if (more := len(reasons) - SHOWN) > 0:
         yield f"- … {more} more reasons"
     for mend in words.mends(reasons)[:SHOWN]:
         yield f"- → {_code(shown(mend, 1000))}"
-
-
-_CODE = re.compile(r"[a-z][a-z0-9-]{0,59}")
-
-
-def _linked(code: str) -> str:
-    """A reason's code with a link to what it means, where it is one."""
-    return f"[`{code}`]({words.REASONS}#{code})" if _CODE.fullmatch(code) else _code(shown(code, 60))
 
 
 def _explained(group: words.Group) -> Iterator[str]:

@@ -30,7 +30,7 @@ def terminal(verdict: Verdict, place: Place) -> str:
     lines += _bar(verdict)
     notes = [line for note in words.notes(verdict, passed) for line in _wrapped(note)]
     if verdict.verdict != "pass":
-        notes.append(f"What a reason means: {words.REASONS}")
+        notes.append(words.MEANING)
     if notes:
         lines += ["", *notes]
     if steps := words.next_steps(verdict):

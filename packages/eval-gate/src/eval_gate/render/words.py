@@ -24,7 +24,7 @@ CHANCE = (
 )
 PROVISIONAL = "Floors are provisional: a fixed margin, until ten runs show how much they differ."
 UNBOUND = "Unbound: nothing ties these reports to their queries, labels or corpus."
-REASONS = "docs/reasons.md"
+MEANING = "What a reason means: eval-core reason CODE"
 
 #: Codes of a measure below its bar.
 BREACHES = frozenset({"floor-breached", "baseline-drop"})
@@ -356,7 +356,8 @@ def next_steps(verdict: Verdict) -> list[Step]:
     if any(arm.unbound for arm in failing):
         return [*steps, Step("Mend the retriever, or move the floors in a reviewed commit that cites a run.")]
     if names := " ".join(argument(arm.arm) for arm in failing if not _is_slow(arm) or len(arm.reasons) > 1):
-        command = f'eval-gate floor {names} --from A.zip B.zip --reason floors="…" --write'
+        runs = "--from A.zip B.zip" if {arm.evidence for arm in failing} == {"ci"} else "--measure"
+        command = f'eval-gate floor {names} {runs} --reason floors="…" --write'
         steps.append(Step("If the drop is intended, move the bar in a commit of its own:", command))
     if names := " ".join(argument(arm.arm) for arm in failing if _is_slow(arm)):
         command = f'eval-gate floor {names} --p95-ms … --reason p95_ms="…" --write'
