@@ -100,6 +100,6 @@ def test_leak_of_500_scopes_nothing_is_left_and_memory_is_that_of_50(desk: Desk)
         report = json.loads(next((folder / ".eval" / "reports").glob("*bm25.json")).read_bytes())
         n = questions - questions * 30 // 500
         assert report["summary"]["overall"]["n"] == n
-        assert f"{n} indexes, one a scope" in report["statements"]
+        assert f"{n} indexes, one a scope: one question each, no warm-up" in report["statements"]
     # A report of ten times the rows, and the limits of a set of ten times the texts: no index is among what is held.
     assert peaks[1] < 2 * peaks[0], peaks
