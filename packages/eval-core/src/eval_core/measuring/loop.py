@@ -122,6 +122,8 @@ def measure(
     if len(partitions) > 1:
         warmed = "one question each, no warm-up" if len(partitions) == len(askable) else "one warm-up in all"
         statements.append(f"{len(partitions)} indexes, one a scope: {warmed}")
+    elif partitions.scoping == "filter":
+        statements.append("one index pools all scopes, and the backend keeps each question to its own")
     if made.limits is None:
         statements.append(
             "the limits of the set were not measured: its corpus is too large to be scanned for them"
