@@ -247,7 +247,9 @@ def test_scopes_are_a_filter_where_the_backend_knows_them(scopes: Space) -> None
         "q5": None,
     }
     assert report.system.parts["scoping"] == "filter"
-    assert report.statements[0] == "one index pools all scopes, and the backend keeps each question to its own"
+    assert (
+        report.statements[0] == "one index pools all scopes, and the backend keeps each question to its own"
+    )
     assert report.system.sha256 != per_scope.system.sha256
     assert report.task == per_scope.task
 

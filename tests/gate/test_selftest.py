@@ -93,11 +93,11 @@ def test_an_attack_is_caught_by_its_own_reason(bench: Bench, attack: Attack) -> 
     assert contents(bench) == before
 
 
-#: The first twenty, but for a swallowed exit code, which is the audit's; the second round, but for B10 and B11, which
-#: are no edits: what a passing verdict lists, and odds, which are stored nowhere; and the edits that need a target.
+#: The first twenty, but for a swallowed exit code, which is the audit's; the second round, but for B10, which is no
+#: edit but what a passing verdict lists; and the edits that need a target.
 CASES = {
     *map(str, range(1, 20)),
-    *("B1", "B2", "B3", "B4", "B5", "B6", "B8", "B9", "B12", "B13"),
+    *("B1", "B2", "B3", "B4", "B5", "B6", "B8", "B9", "B11", "B12", "B13"),
     *("invented", "rewritten", "reordered", "drift", "old-reason", "require", "headline", "measure", "rules"),
     *("renamed", "deleted"),
 }

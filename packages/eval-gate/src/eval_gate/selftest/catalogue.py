@@ -158,6 +158,7 @@ FLOORS = (
     _on("a floor is deleted", "reason-missing", edits.without_a_measure, "10 measure"),
     _on("a measure is misspelt", "metric-missing", edits.first_floor(edits.misspell), "10"),
     _on("a key is misspelt", "input-invalid", edits.in_arm("margn", margn=2), "10"),
+    _on("odds are kept in the file", "input-invalid", edits.in_arm("odds", odds={"false_alarm": 0.0}), "B11"),
     _on("a floor is lowered by hand", "floor-not-derived", edits.first_floor(edits.lower), "16"),
     _on("a floor is rounded", "floor-not-derived", edits.rounded, "15"),
     _on("a floor of 0", "floor-not-derived", edits.first_floor(edits.nothing), "11"),
