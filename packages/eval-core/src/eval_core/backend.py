@@ -184,8 +184,8 @@ def plugin(group: str, noun: Literal["backend", "importer"], name: str) -> Any:
         ) from error
 
 
-def make(name: str, options: Mapping[str, Any]) -> Backend:
-    """Make a backend of an arm's options.
+def make(name: str, options: Mapping[str, Any], factory: Any = None) -> Backend:
+    """Make a backend of an arm's options. `factory` is what `load` gave, where one is made again and again.
 
     Raises:
         Misuse: no such backend, or it does not take these options.
@@ -193,7 +193,7 @@ def make(name: str, options: Mapping[str, Any]) -> Backend:
     """
     import inspect
 
-    factory = load(name)
+    factory = factory or load(name)
     parameters = inspect.signature(factory).parameters
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     for option in options:

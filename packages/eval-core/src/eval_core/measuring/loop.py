@@ -45,6 +45,7 @@ class _Tally:
     """What is counted while measuring; `nearest` says what a strange id may have meant."""
 
     nearest: Nearest
+    factory: Any = None
     warm: bool = False
     restarts: int = 0
     in_a_row: int = 0
@@ -182,7 +183,8 @@ def discard(arm: str, runs: Path, reports: Path) -> None:
 @contextlib.contextmanager
 def _made(made: Plan, tally: _Tally) -> Iterator[Backend]:
     """The arm's backend, closed at the end. One that fails at closing has answered all the same, and that is told."""
-    backend = backends.make(made.arm.backend, made.arm.backend_options)
+    tally.factory = tally.factory or backends.load(made.arm.backend)
+    backend = backends.make(made.arm.backend, made.arm.backend_options, tally.factory)
     try:
         yield backend
     finally:
