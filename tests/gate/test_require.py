@@ -58,9 +58,35 @@ def policy_alone(space: Space) -> None:
     space.commit("the bar")
 
 
-def code_beside_the_policy(space: Space) -> None:
-    (space.root / "policy" / "adapter.py").write_text("print('found')\n")
-    space.commit("an adapter")
+def code_beside_the_policy(path: str) -> Change:
+    def change(space: Space) -> None:
+        (space.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (space.root / path).write_text("print('found')\n")
+        space.git("add", "-f", path)
+        space.commit("an adapter")
+
+    return change
+
+
+def other_code_on_disk(path: str) -> Change:
+    def change(space: Space) -> None:
+        code_beside_the_policy(path)(space)
+        (space.root / path).write_text("print('something else')\n")
+        assert space.measure().code == 0
+
+    return change
+
+
+def a_report_tracked_through_a_link(space: Space) -> None:
+    """The tests' .gitignore names a folder, so a link in its place is committed, too."""
+    (space.root / ".eval").rename(space.root / "policy" / "evidence" / "c")
+    (space.root / ".eval").symlink_to("policy/evidence/c")
+    space.commit("a report")
+
+
+def an_index_that_git_cannot_read(space: Space) -> None:
+    index = space.root / ".git" / "index"
+    index.write_bytes(index.read_bytes()[:10])
 
 
 def no_git(space: Space) -> None:
@@ -115,8 +141,14 @@ def a_report_of_an_older_commit(space: Space) -> None:
         (policy_alone, None, "and HEAD is"),
         (an_ignored_file, None, None),
         (another_commit, "commit-differs", "and HEAD is"),
-        (code_beside_the_policy, "commit-differs", "and HEAD is"),
-        (no_git, "commit-differs", "no commit can be read here"),
+        (code_beside_the_policy("policy/adapter.py"), "commit-differs", "and HEAD is"),
+        (code_beside_the_policy("policy/evidence/tune.py"), "commit-differs", "and HEAD is"),
+        (code_beside_the_policy("policy/promotions/tune.json"), "commit-differs", "and HEAD is"),
+        (other_code_on_disk("policy/evidence/tune.py"), "tree-dirty", "on a tree with uncommitted changes"),
+        (other_code_on_disk(".eval/tune.py"), "tree-dirty", "on a tree with uncommitted changes"),
+        (a_report_tracked_through_a_link, "commit-differs report-tracked", "and HEAD is"),
+        (an_index_that_git_cannot_read, "tree-unseen report-tracked", None),
+        (no_git, "commit-differs tree-unseen", "no commit can be read here"),
         (never_in_git, "commit-differs tree-dirty", "it was measured outside of git"),
         (edited_while_measured, "tree-dirty", "on a tree with uncommitted changes"),
         (an_untracked_file, "tree-dirty", "on a tree with uncommitted changes"),
@@ -143,6 +175,22 @@ def test_round2_b1_a_report_is_of_what_stands_here_or_it_is_said(
     if code:
         reason = done.verdict["arms"][0]["reasons"][-1]
         assert "eval-core measure notes" in reason["mend"] or reason["code"] == "report-tracked"
+
+
+@pytest.mark.parametrize("policy", ["policy", "po[l]icy"])
+def test_round2_b1_a_report_of_another_commit_is_said_where_the_policy_alone_differs(
+    committed: Space, policy: str
+) -> None:
+    """B1: a commit of the bar needs no new measurement, and the verdict says what it rests on."""
+    (committed.root / "policy").rename(committed.root / policy)
+    committed.commit("moved")
+    assert committed.measure().code == 0
+    text = committed.root / policy / "waivers.toml"
+    text.write_text("")
+    committed.commit("the bar")
+    done = committed.check("--policy", policy, "--target", "HEAD")
+    assert done.codes == []
+    assert "they differ in the policy alone" in done.verdict["notes"][0]
 
 
 def test_a_target_requires_what_ci_does(committed: Space) -> None:

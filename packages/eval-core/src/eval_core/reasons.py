@@ -708,6 +708,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "Files changed after the run was measured.",
             "Commit, then measure again.",
         ),
+        "tree-unseen": Entry(
+            1,
+            "Unseen tree",
+            "Git does not say whether the tree is as it was measured: it failed, or took too long.",
+            "See what  git status  says, and measure again.",
+        ),
         "index-cached": Entry(
             1, "Index from a cache", "The index came from a cache, so it may be of another state."
         ),

@@ -25,13 +25,13 @@ def observe(root: Path) -> Environment:
 
     commit = git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     inside = commit or git(root, "rev-parse", "--is-inside-work-tree") == "true"
-    # Before the first commit everything is uncommitted.
-    status = uncommitted(root) if commit else ("new" if inside else None)
+    # Before the first commit everything is uncommitted, and what git does not say of a commit counts so.
+    dirty = uncommitted(root) != [] if commit else True
     return Environment(
         version=eval_core.__version__,
         started=iso_now(),
         commit=commit or None,
-        dirty=None if status is None else status != "",
+        dirty=dirty if inside else None,
         class_=environment_class(),
         ci_run=next((os.environ[name] for name in _CI_RUNS if os.environ.get(name)), None),
         process=os.getpid(),
@@ -41,31 +41,33 @@ def observe(root: Path) -> Environment:
     )
 
 
-#: What the gate keeps in policy/; anything else there may decide what is measured.
-KEPT = ("floors.toml", "budgets.toml", "evidence", "promotion.toml", "promotions", "waivers.toml")
+#: The files that the gate keeps in policy/, as globs of git. Anything else there may decide what is measured.
+KEPT = (
+    *("floors.toml", "budgets.toml", "promotion.toml", "waivers.toml"),
+    *("evidence/*.jsonl", "promotions/[0-9][0-9][0-9][0-9]-*.json"),
+)
 
 #: What lies beside eval.toml and decides nothing of what is measured.
-_NOT_MEASURED = (":(exclude).eval", *(f":(exclude)policy/{name}" for name in KEPT))
+_NOT_MEASURED = tuple(f":(exclude,glob)policy/{name}" for name in KEPT)
 
 
-def uncommitted(root: Path) -> str | None:
-    """What is not committed of the tree around `root`; None where git does not say.
+def uncommitted(root: Path) -> list[str] | None:
+    """The files of the tree around `root` that are not as they are committed; None where git does not say.
 
-    What measuring writes is no part of what is measured, nor is the policy. Submodules are looked into, whatever the
-    configuration says of them, and so are files that git was told not to look at.
+    What measuring writes is no part of what is measured, unless git tracks it, nor is the policy. Submodules are looked
+    into, whatever the configuration says of them, and so are files that git was told not to look at.
     """
-    status = git(
-        root,
-        *("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none"),
-        *("--", ":/", *_NOT_MEASURED),
-    )
+    status = ("status", "--porcelain", "--ignore-submodules=none")
+    tracked = git(root, *status, "--untracked-files=no", "--", ":/", *_NOT_MEASURED)
+    others = git(root, *status, "--untracked-files=normal", "--", ":/", ":(exclude).eval", *_NOT_MEASURED)
     flags = git(root, "ls-files", "-v", "-z", "--full-name", ":/")
     top = git(root, "rev-parse", "--show-toplevel")
-    if status is None or flags is None or top is None:
-        return status
+    if tracked is None or others is None or flags is None or top is None:
+        return None
     # `S`: skip-worktree, as in a sparse checkout; a lower-case letter: assume-unchanged.
     unseen = [line[2:] for line in flags.split("\0") if line[:1] == "S" or line[:1].islower()]
-    return status + "".join(_changed(Path(top), unseen))
+    said = dict.fromkeys(line[2:].strip() for line in f"{tracked}\n{others}".splitlines() if line)
+    return [*said, *_changed(Path(top), unseen)]
 
 
 def _changed(top: Path, names: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ Only here does the gate start git, and only where it is strict. A working tree i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -84,10 +85,9 @@ class Checkout:
         if commit not in self._differing:
             from eval_core.measuring.environment import KEPT
 
-            place = self._place
-            without = [f":(exclude,top,literal){place}/{name}" for name in KEPT] if place else []
-            if place == ".":
-                without = [f":(exclude,top,literal){name}" for name in KEPT]
+            place = re.sub(r"([*?[\\])", r"\\\1", self._place)
+            beside = "" if place == "." else f"{place}/"
+            without = [f":(exclude,top,glob){beside}{name}" for name in KEPT] if place else []
             # --no-renames: a file that moved out of policy/ must not be named by where it went alone.
             arguments = ("diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, self.head)
             found = self._git(*arguments, "--", ":/", *without)
@@ -117,10 +117,11 @@ class Checkout:
         return commit is not None and self._git(*arguments) is not None
 
     @cached_property
-    def _uncommitted(self) -> tuple[str, ...]:
+    def _uncommitted(self) -> tuple[str, ...] | None:
         from eval_core.measuring import uncommitted
 
-        return tuple(line[2:].strip() for line in (uncommitted(self._root) or "").splitlines())
+        found = uncommitted(self._root)
+        return None if found is None else tuple(found)
 
     def _written_since(self, arm: str, report: Path) -> tuple[str, ...]:
         """Files of the arm's set that were written after its report."""
@@ -138,7 +139,11 @@ class Checkout:
     def _is_tracked(self, path: Path) -> bool:
         if path.absolute().parent.parts[-2:] != (".eval", "reports"):
             return False
-        return bool(self._git("ls-files", "--", os.fspath(path.absolute())))
+        # git looks at nothing beyond a link, and says so of what lies in the repository alone: that is no "no".
+        real, top = path.resolve(), self._git("rev-parse", "--show-toplevel")
+        if top is None or not real.is_relative_to(Path(top).resolve()):
+            return False
+        return self._git("ls-files", "--", f":(top,literal){real.relative_to(Path(top).resolve())}") != ""
 
     def _git(self, *arguments: str) -> str | None:
         from eval_core.measuring import git

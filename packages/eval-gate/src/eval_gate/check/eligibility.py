@@ -60,7 +60,7 @@ class Standing:
         differing: files outside policy/ that differ between the report's commit and HEAD; None where nobody asked git,
             or git does not know the commit.
         ancestor: whether HEAD descends from the report's commit, where git was asked.
-        changed: files that are not committed now; in a working tree, those of the set that are newer than the report.
+        changed: files that are not committed now, None where git does not say; in a working tree, those of the set that are newer than the report.
         tracked: whether git tracks the report's file, which lies in the folder for what was measured.
         current: the report is of HEAD and clean, and no run of the evidence is of a later commit. In a working tree,
             where git is not asked, the policy that HEAD holds cites them.
@@ -74,7 +74,7 @@ class Standing:
     head: str | None = None
     differing: tuple[str, ...] | None = None
     ancestor: bool = False
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] | None = ()
     tracked: bool = False
     current: bool = False
     now: str = ""
@@ -213,7 +213,7 @@ def _classes(lines: Sequence[Line]) -> list[str]:
 def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]]:
     """Where commit and tree of a report are not those that stand here, by the requirement that asks for it.
 
-    `""` asks always. A person at work is answered all the same; see `refusals` and `sayings`.
+    `""` asks always, `said` never. A person at work is answered all the same; see `refusals` and `sayings`.
     """
     yield from _at_another_commit(report, standing)
     environment = report.environment
@@ -221,11 +221,17 @@ def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]
     if environment.dirty is not False:
         what = "outside of git" if environment.dirty is None else "on a tree with uncommitted changes"
         yield "clean", _refused("tree-dirty", f"it was measured {what}", again)
-    elif standing.changed and not (standing.named and standing.owner):
+    elif standing.named and standing.owner:
+        pass
+    elif standing.changed is None:
+        what = "git does not say whether the tree is as it was when the report was measured"
+        mend = f"See what  git status  says, mend it, and measure again:  eval-core measure {report.arm}"
+        yield "clean", _refused("tree-unseen", what, mend)
+    elif standing.changed:
         what = f"the tree changed after it was measured: {some(list(standing.changed))}"
         yield "clean", _refused("tree-changed", what, again)
     if standing.tracked:
-        what = "git tracks the report, so that a checkout brings it, and nothing measured it here"
+        what = "git tracks the report, or cannot say that it does not, so that a checkout may have brought it"
         mend = f"git rm --cached .eval/reports/{report.arm}.json   and let .gitignore hold .eval/"
         yield "", _refused("report-tracked", what, mend)
 
@@ -234,7 +240,11 @@ def _at_another_commit(report: Report, standing: Standing) -> Iterator[tuple[str
     commit, head = report.environment.commit, standing.head
     if commit is None or head is None:
         what = "it was measured outside of git" if commit is None else "no commit can be read here"
-    elif commit == head or standing.differing == ():
+    elif commit == head:
+        return
+    elif standing.differing == ():
+        what = f"it was measured at {commit[:12]}, and HEAD is {head[:12]}; they differ in the policy alone"
+        yield "said", _refused("commit-differs", what)
         return
     elif standing.strict and standing.named and standing.owner:
         # K6: what costs money is measured elsewhere, and an ancestor's report stands while its keys do.
