@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,20 +141,145 @@ def test_the_commit_and_whether_it_is_what_was_measured(
     assert observe(tmp_path).commit == found.commit
 
 
-@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
-def test_round2_b5_a_file_that_git_was_told_not_to_look_at_is_looked_at(tmp_path: Path, flag: str) -> None:
-    """B5: what stands on disk decides; the flag alone, as a sparse checkout sets it, is no dirt."""
-    git(tmp_path, "init", "-q")
-    for name in ("helper.py", "absent.py"):
-        (tmp_path / name).write_text("one")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "one")
-    git(tmp_path, "update-index", flag, "helper.py", "absent.py")
-    if flag == "--skip-worktree":
-        (tmp_path / "absent.py").unlink()
-    assert observe(tmp_path).dirty is False
-    (tmp_path / "helper.py").write_text("two")
-    assert observe(tmp_path).dirty is True
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """A repository whose commit has `bad`, 4 bytes, in lib/tune.py; its first commit had `good`."""
+    root = tmp_path / "repository"
+    (root / "lib").mkdir(parents=True)
+    git(root, "init", "-q")
+    for content in ("good", "bad!"):
+        (root / "lib" / "tune.py").write_text(content)
+        git(root, "add", ".")
+        git(root, "commit", "-qm", content)
+    return root
+
+
+def tune(root: Path, content: str = "good") -> None:
+    (root / "lib" / "tune.py").write_text(content)
+
+
+def flagged(flag: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        git(root, "update-index", flag, "lib/tune.py")
+        tune(root)
+
+    return change
+
+
+def assumed_and_removed(root: Path) -> None:
+    git(root, "update-index", "--assume-unchanged", "lib/tune.py")
+    (root / "lib" / "tune.py").unlink()
+
+
+def elsewhere(root: Path) -> None:
+    git(root, "clone", "-q", ".", "../clone")
+    git(root, "config", "core.worktree", str(root.parent / "clone"))
+    tune(root)
+
+
+def filtered(root: Path) -> None:
+    (root / ".git" / "info" / "attributes").write_text("lib/tune.py filter=x\n")
+    git(root, "config", "filter.x.clean", "sed s/good/bad!/")
+    tune(root)
+    git(root, "add", "lib/tune.py")
+
+
+def touched(root: Path) -> None:
+    path = root / "lib" / "tune.py"
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    git(root, "config", "core.trustctime", "false")
+    git(root, "config", "core.checkStat", "minimal")
+    git(root, "update-index", "--refresh")
+    time.sleep(1.1)  # git compares whole seconds
+    tune(root)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+def replaced(root: Path) -> None:
+    git(root, "replace", "HEAD", "HEAD~1")
+    git(root, "read-tree", "HEAD")
+    git(root, "checkout-index", "-fa")
+
+
+def replaced_tree(root: Path) -> None:
+    git(root, "replace", "HEAD^{tree}", "HEAD~1^{tree}")
+    git(root, "read-tree", "HEAD")
+    git(root, "checkout-index", "-fa")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        flagged("--skip-worktree"),
+        flagged("--assume-unchanged"),
+        assumed_and_removed,
+        elsewhere,
+        filtered,
+        touched,
+        replaced,
+        replaced_tree,
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_round2_b5_what_stands_on_disk_decides_and_not_what_git_was_told(
+    good: Path, change: Callable[[Path], None], inside: bool
+) -> None:
+    """B5: flags, filters, stat data, another work tree and replaced objects hide a change from `git status`; in a
+    submodule, too."""
+    outer, repository = good, good
+    if inside:
+        outer = good.parent / "outer"
+        outer.mkdir()
+        git(outer, "init", "-q")
+        repository = outer / "sub"
+        shutil.copytree(good, repository, symlinks=True)
+        git(outer, "add", "sub")
+        git(outer, "commit", "-qm", "one")
+    assert observe(outer).dirty is False
+    change(repository)
+    assert observe(outer).dirty is True
+
+
+def line_ends(root: Path) -> None:
+    (root / ".gitattributes").write_text("* text=auto eol=crlf\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "line ends")
+    tune(root, "one\ntwo\n")
+    git(root, "commit", "-qam", "lines")
+    (root / "lib" / "tune.py").unlink()
+    git(root, "checkout", "-q", ".")
+    assert (root / "lib" / "tune.py").read_bytes() == b"one\r\ntwo\r\n"
+
+
+def flagged_line_ends(root: Path) -> None:
+    line_ends(root)
+    git(root, "update-index", "--assume-unchanged", "lib/tune.py")
+
+
+def large_file(root: Path) -> None:
+    """What git-lfs does, as its specification has it: the blob is a pointer, the file what it points to."""
+    digest = hashlib.sha256(b"large").hexdigest()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize 5\n"
+    (root / ".gitattributes").write_text("lib/* filter=lfs -text\n")
+    (root / ".git" / "pointer").write_text(pointer)
+    git(root, "config", "filter.lfs.clean", "cat .git/pointer")
+    tune(root, "large")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "large")
+
+
+def sparse(root: Path) -> None:
+    git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/lib/")
+    assert not (root / "lib").exists()
+
+
+@pytest.mark.parametrize("change", [line_ends, flagged_line_ends, large_file, sparse])
+def test_round2_b5_an_honest_checkout_is_clean(good: Path, change: Callable[[Path], None]) -> None:
+    """B5: what git converts for everyone is no change, nor what a sparse checkout leaves out of the tree."""
+    change(good)
+    assert observe(good).dirty is False
+    (good / "new.py").write_text("")
+    assert observe(good).dirty is True
 
 
 def test_round2_b5_a_submodule_is_looked_into(tmp_path: Path) -> None:

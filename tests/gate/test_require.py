@@ -177,6 +177,38 @@ def test_round2_b1_a_report_is_of_what_stands_here_or_it_is_said(
         assert "eval-core measure notes" in reason["mend"] or reason["code"] == "report-tracked"
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ('"lib/adapter.py"', "tree-changed"),  # what it imports lies beside it
+        ('"adapter.py"', "tree-changed"),
+        ('"-m", "adapter"', "tree-changed"),
+        ('"own/adapter.py"', None),
+    ],
+)
+def test_round2_b5_what_is_left_out_beside_the_command_is_a_change_and_else_is_said(
+    committed: Space, command: str, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B5: an adapter imports what lies beside it, so that a file that is not here decides; a sparse checkout of a
+    large repository is no fault."""
+    monkeypatch.setenv("EVAL_ENV_CLASS", "ci")
+    for folder in ("lib", "own"):
+        (committed.root / folder).mkdir()
+        shutil.copy(committed.root / "adapter.py", committed.root / folder)
+    (committed.root / "lib" / "tune.py").write_text("BAD = True\n")
+    committed.edit(committed.root / "eval.toml", '"-E", "adapter.py"', f'"-E", {command}')
+    committed.edit(committed.root / "eval.toml", '"-S", ', "" if "-m" in command else '"-S", ')
+    committed.edit(committed.root / "eval.toml", '"-E", ', "" if "-m" in command else '"-E", ')
+    committed.commit("a library")
+    committed.git("update-index", "--skip-worktree", "lib/tune.py")
+    (committed.root / "lib" / "tune.py").unlink()
+    assert committed.measure().code == 0
+    done = committed.check()
+    assert done.codes == ([code] if code else [])
+    said = str(done.verdict["arms"][0]["reasons"] if code else done.verdict["notes"])
+    assert "lib/tune.py" in said
+
+
 @pytest.mark.parametrize("policy", ["policy", "po[l]icy"])
 def test_round2_b1_a_report_of_another_commit_is_said_where_the_policy_alone_differs(
     committed: Space, policy: str

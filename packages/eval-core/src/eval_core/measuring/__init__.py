@@ -8,7 +8,7 @@ from eval_core import lazily
 
 if TYPE_CHECKING:
     from eval_core.measuring.candidates import counter
-    from eval_core.measuring.environment import environment_class, git, iso_now, observe, uncommitted
+    from eval_core.measuring.environment import Tree, environment_class, git, iso_now, observe, uncommitted
     from eval_core.measuring.loop import measure
     from eval_core.measuring.measurement import Measurement
     from eval_core.measuring.plan import Plan, backend_faults, prepare
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Measurement",
     "Plan",
+    "Tree",
     "backend_faults",
     "counter",
     "environment_class",
@@ -33,7 +34,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     candidates="counter",
-    environment="environment_class git iso_now observe uncommitted",
+    environment="Tree environment_class git iso_now observe uncommitted",
     loop="measure",
     measurement="Measurement",
     plan="Plan backend_faults prepare",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eval_core.console import utf8
-from eval_core.measuring import iso_now
+from eval_core.measuring import Tree, iso_now
 from eval_core.policy import Line
 from eval_core.reports import Report
 from eval_gate.check.eligibility import Standing
@@ -63,12 +63,14 @@ class Checkout:
         )
         if not self._strict:
             return replace(known, changed=() if named else self._written_since(report.arm, path))
+        changed, absent = self._uncommitted(report)
         return replace(
             known,
             strict=True,
             differing=self._differences(commit),
             ancestor=named and owner and self._is_ancestor(commit),
-            changed=self._uncommitted,
+            changed=changed,
+            absent=absent,
             tracked=self._is_tracked(path),
         )
 
@@ -117,11 +119,27 @@ class Checkout:
         return commit is not None and self._git(*arguments) is not None
 
     @cached_property
-    def _uncommitted(self) -> tuple[str, ...] | None:
+    def _tree(self) -> Tree | None:
         from eval_core.measuring import uncommitted
 
-        found = uncommitted(self._root)
-        return None if found is None else tuple(found)
+        return uncommitted(self._root)
+
+    def _uncommitted(self, report: Report) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+        """What is not as it is committed, and what is left out elsewhere than beside the files that the arm names."""
+        if self._tree is None:
+            return None, ()
+        changed, absent = self._tree
+        if not absent:
+            return changed, ()
+        top, root = Path(self._git("rev-parse", "--show-toplevel") or ""), self._root.resolve()
+        options, files = report.system.parts.get("options"), report.system.parts.get("files")
+        named = [(root / name).resolve().parent for name in files] if isinstance(files, Mapping) else []
+        folders = {folder for folder in named if folder.is_relative_to(root)}
+        # A command that names no file here runs in the folder of eval.toml, as `python -m` does.
+        if not folders and isinstance(options, Mapping) and "command" in options:
+            folders = {root}
+        beside = tuple(name for name in absent if folders.intersection((top / name).parents))
+        return (*changed, *beside), tuple(name for name in absent if name not in beside)
 
     def _written_since(self, arm: str, report: Path) -> tuple[str, ...]:
         """Files of the arm's set that were written after its report."""

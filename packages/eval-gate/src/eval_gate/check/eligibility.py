@@ -60,7 +60,9 @@ class Standing:
         differing: files outside policy/ that differ between the report's commit and HEAD; None where nobody asked git,
             or git does not know the commit.
         ancestor: whether HEAD descends from the report's commit, where git was asked.
-        changed: files that are not committed now, None where git does not say; in a working tree, those of the set that are newer than the report.
+        changed: files that are not committed now, None where git does not say; in a working tree, those of the set that
+            are newer than the report.
+        absent: files that are committed and not here, elsewhere than beside what the arm runs.
         tracked: whether git tracks the report's file, which lies in the folder for what was measured.
         current: the report is of HEAD and clean, and no run of the evidence is of a later commit. In a working tree,
             where git is not asked, the policy that HEAD holds cites them.
@@ -75,6 +77,7 @@ class Standing:
     differing: tuple[str, ...] | None = None
     ancestor: bool = False
     changed: tuple[str, ...] | None = ()
+    absent: tuple[str, ...] = ()
     tracked: bool = False
     current: bool = False
     now: str = ""
@@ -230,6 +233,8 @@ def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]
     elif standing.changed:
         what = f"the tree changed after it was measured: {some(list(standing.changed))}"
         yield "clean", _refused("tree-changed", what, again)
+    if standing.absent:
+        yield "said", _refused("tree-changed", f"not checked out here: {some(list(standing.absent))}")
     if standing.tracked:
         what = "git tracks the report, or cannot say that it does not, so that a checkout may have brought it"
         mend = f"git rm --cached .eval/reports/{report.arm}.json   and let .gitignore hold .eval/"

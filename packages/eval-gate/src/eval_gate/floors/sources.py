@@ -82,7 +82,8 @@ def measured_now(
     if not chosen:
         raise Misuse("arms-none", "no arm is in the lane of pull requests; name one", file=workspace.path)
     if observe(workspace.root).dirty:
-        files = uncommitted(workspace.root) or []
+        tree = uncommitted(workspace.root)
+        files = tree.changed if tree else ()
         some = f" ({', '.join(files[:3])}{', …' if len(files) > 3 else ''})" if files else ""
         what = f"the tree has uncommitted changes{some}, so no commit would say what is measured"
         raise Refused("evidence-dirty", what, mend="Commit the changes first; nothing was measured.")
