@@ -110,11 +110,12 @@ def test_without_arguments_all_sets_of_the_arms_are_built_once(here: Path) -> No
     assert failed().code == "config-missing"
 
 
-@pytest.mark.parametrize("out", [".", "kb/built", "link"])
+@pytest.mark.parametrize("out", [".", "kb/built", "link", "policy", "policy/evidence", ".git"])
 def test_round2_s10_a_corpus_is_not_built_into_the_set_that_it_is_built_from(here: Path, out: str) -> None:
     """S10: `--out .` would put the set `kb` over its own folder, and the corpus over its inline documents."""
     dataset(here / "kb", INLINE)
     (here / "link").symlink_to(here)
+    (here / "policy").mkdir()
     before = (here / "kb/corpus.jsonl").read_bytes()
     error = failed("kb", "--out", out)
     assert (error.code, error.exit_code) == ("output-is-input", 2)

@@ -170,6 +170,11 @@ def test_outputs_are_understood_before_anything_is_judged(
         ("json=named.intoto.jsonl", "it is read by this command"),
         ("json=bars/floors.toml", "it is read by this command"),
         ("json=bars/evidence/notes.jsonl", "it lies in bars/evidence"),
+        ("json=.git/index", "git reads it"),
+        ("json=.git/refs/heads/main", "git reads it"),
+        ("json=.gitignore", "git reads it"),
+        ("json=adapter.py", "it is read by this command"),
+        ("json=lib/helper.py", "it is read by this command"),
     ],
 )
 def test_round2_s10_an_output_that_is_an_input_is_refused(space: Space, output: str, what: str) -> None:
@@ -178,6 +183,11 @@ def test_round2_s10_an_output_that_is_an_input_is_refused(space: Space, output: 
     shutil.copytree(space.root / "policy", space.root / "bars")
     for path in (space.report, space.sidecar):
         shutil.copy(path, space.root / path.name.replace("notes", "named"))
+    (space.root / "lib").mkdir()
+    (space.root / "lib" / "helper.py").write_text("")
+    files = 'backend = "jsonl"\noptions.files = ["lib/**/*.py"]'
+    space.edit(space.root / "eval.toml", 'backend = "jsonl"', files)
+    space.commit()
     before = space.tree()
     words = ("--floors", "bars/floors.toml", "--report", "notes=named.json", "--output", output)
     done = space.gate("check", *words)

@@ -172,12 +172,16 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def refuse_input(option: str, output: Path, inputs: Iterable[Path]) -> None:
-    """Refuse to write where the same command reads: one of these files, or anything in one of these folders.
+    """Refuse to write where the same command reads: one of these files, or anything in one of these folders; and what
+    is git's.
 
     Raises:
         Misuse: `output-is-input`.
     """
     own = output.resolve()
+    if ".git" in own.parts or own.name in (".gitattributes", ".gitignore", ".gitmodules"):
+        what, mend = "git reads it, and would be misled", "Name a file or folder elsewhere."
+        raise Misuse("output-is-input", what, key=option, value=str(output), mend=mend)
     for place in inputs:
         whole = place.resolve()
         if own == whole or (whole.is_dir() and own.is_relative_to(whole)):

@@ -69,6 +69,7 @@ def reconstruct(
     recipe gives the same bytes on every machine.
     """
     from eval_core.files import refuse_input
+    from eval_core.policy import POLICY
     from eval_core.reconstruct import relevant_overrides
 
     given = parse_sources(sources)
@@ -76,7 +77,7 @@ def reconstruct(
     overrides = relevant_overrides((found.definition for found in sets), given)
     for found in sets:
         if found.sources:
-            refuse_input("--out", out / found.name, [found.folder])
+            refuse_input("--out", out / found.name, [found.folder, config.parent / POLICY])
     width = max(len(found.name) for found in sets)
     locks = []
     for found in sets:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from eval_gate.check.checkout import Checkout, linked
     from eval_gate.check.eligibility import Standing, sayings
     from eval_gate.check.judge import NO_BRANCH, Seen, judge_arm
-    from eval_gate.check.origin import Origins, owned, sets, without_latency
+    from eval_gate.check.origin import Origins, answering, owned, sets, without_latency
     from eval_gate.check.plain import judge_plain, read_plain
     from eval_gate.check.rules import grades, latency, must_pass
 
@@ -20,6 +20,7 @@ __all__ = [
     "Origins",
     "Seen",
     "Standing",
+    "answering",
     "grades",
     "judge_arm",
     "judge_plain",
@@ -38,7 +39,7 @@ __getattr__ = lazily(
     checkout="Checkout linked",
     eligibility="Standing sayings",
     judge="NO_BRANCH Seen judge_arm",
-    origin="Origins owned sets without_latency",
+    origin="Origins answering owned sets without_latency",
     plain="judge_plain read_plain",
     rules="grades must_pass latency",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -122,6 +123,21 @@ def sets(configured: Configured | None) -> Mapping[str, Path]:
     }
 
 
+def answering(configured: Configured | None) -> Iterator[Path]:
+    """The files that options name, themselves or by the globs of `files`: what answers."""
+    for _, arm in _tables(configured):
+        options = arm.get("options")
+        root = configured.path.parent if configured else Path()
+        for word in _words(options):
+            with contextlib.suppress(OSError, ValueError):
+                if (root / word).is_file():
+                    yield root / word
+        for glob in _words(options.get("files") if isinstance(options, Mapping) else None):
+            # What cannot be a glob is told by eval-core measure.
+            with contextlib.suppress(OSError, ValueError, IndexError, NotImplementedError):
+                yield from (path for path in root.glob(glob) if path.is_file())
+
+
 def without_latency(configured: Configured | None) -> frozenset[str]:
     """The arms for which no p95 is supposed (M8): those of the owner's lane, and services, which options give an
     address or a port. A command line that holds an address is no service."""
@@ -140,8 +156,15 @@ def _tables(configured: Configured | None) -> Iterator[tuple[str, Mapping[str, A
 
 
 def _is_service(options: object) -> bool:
+    return any("http://" in word or "https://" in word or "{port}" in word for word in _words(options))
+
+
+def _words(options: object) -> Iterator[str]:
+    """The texts of an option's value, however deep."""
     if isinstance(options, Mapping):
-        return any(_is_service(value) for value in options.values())
+        options = list(options.values())
     if isinstance(options, list):
-        return any(_is_service(value) for value in options)
-    return isinstance(options, str) and ("http://" in options or "https://" in options or "{port}" in options)
+        for value in options:
+            yield from _words(value)
+    elif isinstance(options, str):
+        yield options

@@ -149,11 +149,12 @@ def _files(
     from eval_core.files import refuse_input
     from eval_core.policy import FOLDER
     from eval_core.reports.provenance import sidecar
-    from eval_gate.check import sets
+    from eval_gate.check import answering, sets
     from eval_gate.render.files import destinations
 
     files = destinations(outputs, form)
-    read = [*inputs, floors, floors.parent / FOLDER, *named, *map(sidecar, named), *sets(configured).values()]
+    read = [*inputs, floors, floors.parent / FOLDER, *named, *map(sidecar, named)]
+    read += [*sets(configured).values(), *answering(configured)]
     for file in files:
         refuse_input("--output", file, read)
     return files
@@ -319,6 +320,8 @@ class _Gate:
 
 
 def _revision(target: str | None) -> str | None:
+    if target is not None and target.startswith("-"):
+        raise click.UsageError(f"--target {target!r}: it begins with a dash, as no revision does")
     if target is None or target.strip():
         return target
     from eval_core.errors import Misuse
