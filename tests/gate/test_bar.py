@@ -311,6 +311,17 @@ def a_service(space: Space) -> None:
     space.edit(space.root / "eval.toml", old, 'backend = "mine"\noptions.url = "http://x"')
 
 
+@pytest.mark.parametrize("budget", ["", "[arms.notes]\np95_ms = 300\n"])
+def test_round2_m8_latency_of_which_nothing_is_required_is_said(space: Space, budget: str) -> None:
+    """M8: a lane takes the usual budget away, and no column without a bar is to look like one that held."""
+    space.budgets.write_text('schema = "budgets-v2"\n' + budget)
+    said = "no latency is required of it"
+    assert said not in str(space.check().verdict["arms"][0]["warnings"])
+    space.edit(space.root / "eval.toml", '"jsonl"', '"jsonl"\nlane = "owner"')
+    assert space.core("measure", "-q", "notes").code == 0
+    assert (said in str(space.check().verdict["arms"][0]["warnings"])) == (not budget)
+
+
 @pytest.mark.parametrize("backend", ["jsonl", "mine"])
 def test_an_address_in_a_command_line_lifts_no_budget(space: Space, backend: str) -> None:
     """M8: the line protocol answers here, whatever its command says."""
@@ -566,6 +577,11 @@ def test_a_target_whose_policy_does_not_read_is_named(kept: Space, path: str, te
     file.unlink() if sound is None else file.write_bytes(sound)
     done = kept.check("--target", "HEAD")
     assert (done.code, done.out, f"HEAD:{path}" in done.err.replace("policy/", "")) == (2, "", True), done.err
+
+
+def test_a_target_that_looks_like_an_option_is_wrong_usage(kept: Space) -> None:
+    done = kept.check("--target", "--output=x")
+    assert (done.code, "begins with a dash" in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize("wrong", ["runs = 'two'", "runs = inf", "is = ['higher']"])

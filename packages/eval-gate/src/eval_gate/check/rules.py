@@ -152,6 +152,8 @@ def choices(arm: ArmPolicy) -> Iterator[str]:
     for key, what in reasons_needed(arm.floors, arm.budget, arm.lines).items():
         held = arm.budget.reasons if key in Budget.model_fields else arm.floors.reasons
         yield f"{what}: {held[key]}"
+    if arm.p95_ms is None:
+        yield "no latency is required of it, as of the owner's lane and of services: p95_ms in budgets.toml does"
 
 
 def by_chance(arm: ArmPolicy) -> Iterator[str]:
