@@ -187,8 +187,13 @@ def test_round2_b5_files_that_a_glob_of_the_arm_matches_are_a_part_of_the_system
     ],
 )
 def test_globs_that_look_at_nothing_are_faults_of_the_arm(things: Space, files: str, said: str) -> None:
-    with pytest.raises(Faults, match=said):
+    with pytest.raises(Faults) as caught:
         system(things, f"options.files = {files}\n")
+    (fault,) = caught.value.faults
+    assert said in str(fault)
+    assert ": :" not in str(fault)
+    lines = (things.root / "eval.toml").read_text().splitlines()
+    assert lines[(fault.line or 0) - 1].startswith("options.files")
 
 
 # --------------------------------------------------------------------------------------------- sets and faults

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from eval_core.errors import UNSET, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import read_text
@@ -65,12 +65,13 @@ class Arm(Closed):
         globs = self.options.get("files", [])
         return tuple(map(str, globs)) if isinstance(globs, list) else ()
 
-    @model_validator(mode="after")
-    def _globs(self) -> Arm:
-        globs = self.options.get("files", [])
+    @field_validator("options")
+    @classmethod
+    def _globs(cls, options: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        globs = options.get("files", [])
         if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
-            raise ValueError(f"options.files = {globs!r}: give a list of globs such as ['lib/**/*.mjs']")
-        return self
+            raise ValueError(f"files = {globs!r}: give a list of globs such as ['lib/**/*.mjs']")
+        return options
 
     @model_validator(mode="after")
     def _cutoffs_within_limit(self) -> Arm:
@@ -124,7 +125,7 @@ class Workspace:
         at: str | None = None,
     ) -> Fault:
         """A fault of an arm's key, at its line; `at` is a key inside of it that the line is of."""
-        line = self.line(arm, key) if at is None else self.line(arm, key, at)
+        line = self.line(arm, *key.split("."), *([] if at is None else [at]))
         return Fault(what, code=code, file=self.path, line=line, key=f'arms."{arm}".{key}', value=value)
 
     def chosen(self, names: tuple[str, ...], lane: str | None = "pull-request") -> dict[str, Arm]:

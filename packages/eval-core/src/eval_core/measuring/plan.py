@@ -163,9 +163,9 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
             )
     for glob in arm.files:
         if wrong := glob_fault(glob):
-            fault("options.files", f": {wrong}")
+            fault("options.files", wrong)
         elif not any(path.is_file() for path in workspace.root.glob(glob)):
-            fault("options.files", f": the glob {glob!r} matches no file below {str(workspace.root)!r}")
+            fault("options.files", f"the glob {glob!r} matches no file below {str(workspace.root)!r}")
     known = {key for query in dataset.queries for key in query.metadata}
     for key in arm.select:
         if key not in known:
