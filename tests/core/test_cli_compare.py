@@ -105,7 +105,7 @@ def test_a_person_sees_the_answer_first(arms: Path) -> None:
         " joined  55 queries scored in both",
         " n = 55 ",
         " recall@10 ",
-        " 55 queries resolve no change under 5 lost (9.1 points); a loss of ",
+        " 55 queries resolve no change of one measure alone under 5 lost (9.1 points);",
         " paraphrase ",
         " lost  −1.000  q02  which port is postgres on in de…  fact-26  1 → ",
         " … ",

@@ -91,3 +91,25 @@ def test_a_variable_of_the_shell_does_not_stand_in_the_place_of_a_verb() -> None
     assert done.returncode == 2
     completed = subprocess.run(words, capture_output=True, timeout=60, check=False, env=environment)
     assert (completed.returncode, b"complete" in completed.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", "0.9 ≥ 0.8 − é … 漢 🙂"),
+        ("cp1252", "0.9 >= 0.8 - é … \\u6f22 \\ud83d\\ude42"),
+        ("latin-1", "0.9 >= 0.8 - é ... \\u6f22 \\ud83d\\ude42"),
+        ("cp437", "0.9 ≥ 0.8 - é ... \\u6f22 \\ud83d\\ude42"),
+    ],
+)
+def test_an_output_in_another_encoding_is_written_with_what_it_has(encoding: str, shown: str) -> None:
+    """Every script prints through `run`: what an encoding lacks has a twin, or is escaped as JSON would."""
+    program = """
+import click
+from eval_core.cli.app import run
+run(click.command(lambda: click.echo("0.9 ≥ 0.8 − é … 漢 🙂")), "prog")
+"""
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode(encoding).strip() == shown

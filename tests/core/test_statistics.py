@@ -369,7 +369,7 @@ def test_a_binary_change_by_hand() -> None:
     """
     before = [1.0] * 6 + [0.0] * 4
     after = [0.0] * 4 + [1.0, 1.0] + [1.0] + [0.0] * 3
-    change = paired(before, after, True)
+    change = paired(before, after)
     assert (change.n, change.before, change.after) == (10, 0.6, 0.3)
     assert (change.lost, change.gained, change.unchanged) == (4, 1, 5)
     assert change.difference == pytest.approx(-0.3)
@@ -378,15 +378,29 @@ def test_a_binary_change_by_hand() -> None:
 
 
 def test_a_graded_change_by_hand() -> None:
-    change = paired([0.5, 1.0, 1 / 3, 0.0], [1.0, 1.0, 0.2, 0.0], False)
+    change = paired([0.5, 1.0, 1 / 3, 0.0], [1.0, 1.0, 0.2, 0.0])
     assert (change.lost, change.gained, change.unchanged, change.test) == (1, 1, 2, "sign-flip")
     assert change.difference == pytest.approx((0.5 + 0.2 - 1 / 3) / 4)
     assert change.p == 1.0  # of (+0.5, -0.13): |0.37| or 0.63 either way
 
 
+@pytest.mark.parametrize(("n", "lost", "p"), [(5, 5, 0.03125), (20, 5, 0.03125), (55, 6, 0.015625)])
+def test_round2_n1_equal_values_have_one_test_whatever_the_measure_is_called(
+    n: int, lost: int, p: float
+) -> None:
+    """N1: recall@10 of one document a query is hit@10; by mid-p, 2 (1/2^lost) / 2. One graded value more asks for flips
+    of signs: 2/2^lost."""
+    after = [0.0] * lost + [1.0] * (n - lost)
+    change = paired([1.0] * n, after)
+    assert (change.test, change.p) == ("mcnemar-midp", pytest.approx(p))
+    assert change.interval.high <= 0
+    graded = paired([1.0] * n + [0.5], [*after, 0.5])
+    assert (graded.test, graded.p) == ("sign-flip", pytest.approx(2 * p))
+
+
 def test_where_nothing_differs_others_still_may() -> None:
     """The last bits of another platform are no difference; the interval is ± 1.959964 √(2 · 0.5² / 4 / 4)."""
-    change = paired([0.1 + 0.2, 0.5], [0.3, 0.5], False)
+    change = paired([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert (change.difference, change.p) == (0.0, 1.0)
     assert change.interval == pytest.approx((-0.346476, 0.346476), abs=1e-6)
     assert (change.lost, change.gained, change.unchanged) == (0, 0, 2)
@@ -399,12 +413,12 @@ def test_where_nothing_differs_others_still_may() -> None:
 @settings(max_examples=40, deadline=None)
 def test_exchanging_the_arms_mirrors_the_change(pairs: list[tuple[float, float]], binary: bool) -> None:
     before, after = ([round(pair[side]) if binary else pair[side] for pair in pairs] for side in (0, 1))
-    there, back = paired(before, after, binary), paired(after, before, binary)
+    there, back = paired(before, after), paired(after, before)
     assert (there.before, there.after, there.difference) == (back.after, back.before, -back.difference)
     assert (there.lost, there.gained, there.unchanged) == (back.gained, back.lost, back.unchanged)
     assert there.interval == (-back.interval.high, -back.interval.low)
     assert (there.p, there.test) == (back.p, back.test)
-    assert paired(before[::-1], after[::-1], binary) == there
+    assert paired(before[::-1], after[::-1]) == there
 
 
 @pytest.mark.parametrize("graded", [False, True], ids=["lost", "graded"])
@@ -418,7 +432,7 @@ def test_round2_n1_an_interval_of_a_change_covers_it(n: int, share: float, grade
     held, samples = 0, 400 if graded else 1000
     for _ in range(samples):
         after = [1.0 - chance.choice(losses) if chance.random() < share else 1.0 for _ in range(n)]
-        change = paired([1.0] * n, after, not graded)
+        change = paired([1.0] * n, after)
         low, high = change.interval
         assert low < high
         assert (low <= 0 <= high) if change.p > 0.05 else high <= 0
@@ -527,10 +541,9 @@ NAN, INF = math.nan, math.inf
         (lambda: sign_flip([1.0], rounds=0), "rounds 0 should be at least 1"),
         (lambda: holm([0.5, NAN]), "nan is not a p value"),
         (lambda: holm([1.5]), "1.5 is not a p value"),
-        (lambda: paired([], [], True), "there are no values"),
-        (lambda: paired([1.0], [1.0, 0.0], True), "1 values before and 2 after"),
-        (lambda: paired([0.5], [1.0], True), "a binary measure is 0 or 1"),
-        (lambda: paired([NAN], [1.0], False), "nan among the values"),
+        (lambda: paired([], []), "there are no values"),
+        (lambda: paired([1.0], [1.0, 0.0]), "1 values before and 2 after"),
+        (lambda: paired([NAN], [1.0]), "nan among the values"),
         (lambda: resolution(0), "0 queries resolve nothing"),
         (lambda: binomial_above(-1, 0.5, 0), "no binomial distribution"),
         (lambda: binomial_above(5, NAN, 0), "no binomial distribution"),

@@ -277,7 +277,7 @@ def test_ranx_compares_runs_by_their_names_alone() -> None:
         warnings.simplefilter("ignore")  # scipy may speak of 0 / 0
         comparison = ranx.compare(qrels, [found, missed], ["mrr"]).comparisons
     assert math.isnan(comparison[frozenset(("x", "y"))]["mrr"]["p_value"])
-    assert paired([1.0] * 6, [1.0] * 6, binary=False).p == 1
+    assert paired([1.0] * 6, [1.0] * 6).p == 1
 
 
 # --------------------------------------------------------------------------------------------- reading

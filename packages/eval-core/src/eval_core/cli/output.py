@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
+
+#: What is written for a sign that the encoding of the output lacks. Other letters are escaped as in JSON.
+TWINS = {
+    "−": "-",
+    "–": "-",
+    "…": "...",
+    "→": "->",
+    "≥": ">=",
+    "≤": "<=",
+    "≠": "!=",
+    "±": "+/-",
+    "·": "-",
+    "×": "x",
+}
 
 
 class Patient(io.RawIOBase):
@@ -41,6 +56,19 @@ def drop(descriptor: int = 1) -> None:
     os.close(devnull)
 
 
+def twins(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that cannot be encoded: an output in another encoding is still an output."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    piece = error.object[error.start : error.end]
+    return "".join(TWINS.get(one) or _escaped(one) for one in piece), error.end
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def install() -> None:
     """Put it in the place of `sys.stdout`; a standard output that was closed becomes one that drops everything."""
     if sys.stdout is None:
@@ -49,9 +77,10 @@ def install() -> None:
     if not isinstance(sys.stdout, io.TextIOWrapper):
         return  # captured by whoever runs us in their process
     sys.stdout.flush()
+    codecs.register_error("eval-twins", twins)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(Patient(sys.stdout.fileno())),
         encoding=sys.stdout.encoding,
-        errors=sys.stdout.errors,
+        errors="eval-twins" if sys.stdout.errors == "strict" else sys.stdout.errors,
         line_buffering=sys.stdout.line_buffering,
     )

@@ -271,10 +271,7 @@ def _draft(
     pairs = [(before.queries[name], after.queries[name]) for name in joined]
     old = _columns([pair[0] for pair in pairs], measures, before.path)
     new = _columns([pair[1] for pair in pairs], measures, after.path)
-    changes = [
-        statistics.paired(ours, theirs, measure.binary)
-        for ours, theirs, measure in zip(old, new, measures, strict=True)
-    ]
+    changes = [statistics.paired(ours, theirs) for ours, theirs in zip(old, new, strict=True)]
     queries = _moved(joined, pairs, old[0], new[0], measures[0])
     return _Draft(
         before=before,

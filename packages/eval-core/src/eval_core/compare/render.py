@@ -73,11 +73,10 @@ def resolution(versus: Versus) -> str:
     able = versus.resolves
     queries = count(able.n, "query", "queries")
     if not able.possible:
-        return (
-            f"{queries} resolve nothing: even all of them lost could be chance ({able.queries} are needed)."
-        )
+        return f"{queries} can resolve nothing: even all of them lost could be chance ({able.queries} are needed)."
     power = "" if able.detectable is None else f"; a loss of {able.detectable:.1f} is found 4 times in 5"
-    return f"{queries} resolve no change under {able.queries} lost ({able.points:.1f} points){power}."
+    alone = " of one measure alone" if len(versus.effects) > 1 else ""
+    return f"{queries} resolve no change{alone} under {able.queries} lost ({able.points:.1f} points){power}."
 
 
 def p_value(p: float) -> str:
@@ -87,7 +86,10 @@ def p_value(p: float) -> str:
 
 def _signed(value: float) -> str:
     text = f"{value:+.3f}".replace("-", "−")
-    return text if text.strip("+−0.") else "0.000"
+    if text.strip("+−0."):
+        return text
+    # A limit on one side of 0 says so however near it is.
+    return f"{value:+.0e}".replace("-", "−", 1) if abs(value) > 1e-9 else "0.000"
 
 
 def _failures(versus: Versus) -> Iterable[str]:

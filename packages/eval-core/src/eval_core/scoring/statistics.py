@@ -360,26 +360,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def paired(before: Sequence[float], after: Sequence[float], binary: bool) -> Change:
+def paired(before: Sequence[float], after: Sequence[float]) -> Change:
     """What happened to a measure over the same queries: the effect, its interval, and the p value of its test.
 
-    The interval is `paired_interval`'s. The test is McNemar's mid-p where each value is 0 or 1 (`binary`), and the
-    sign-flip test elsewhere. A query's difference within 1e-9 is none.
+    The interval is `paired_interval`'s. The test is McNemar's mid-p where each value of both sides is 0 or 1, whatever
+    the measure is called, so that equal values have equal tests; and the sign-flip test elsewhere. A query's difference
+    within 1e-9 is none.
 
     Args:
         before: a value a query.
         after: the same measure of the same queries, in the same order.
-        binary: whether the measure is 0 or 1 for each query.
 
     Raises:
-        ValueError: sequences that are empty, of unequal length or not finite, or a binary value other than 0 and 1.
+        ValueError: sequences that are empty, of unequal length or not finite.
     """
     _usable(before)
     _usable(after)
     if len(before) != len(after):
         raise ValueError(f"{len(before)} values before and {len(after)} after are not of the same queries")
-    if binary and not (_zeros_and_ones(before) and _zeros_and_ones(after)):
-        raise ValueError("a binary measure is 0 or 1 for each query, and another value was given")
+    binary = _zeros_and_ones(before) and _zeros_and_ones(after)
     differences = [
         0.0 if abs(new - old) <= TOLERANCE else new - old for old, new in zip(before, after, strict=True)
     ]

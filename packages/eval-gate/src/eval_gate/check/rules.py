@@ -177,7 +177,7 @@ def significance(baseline: Line, report: Report, measure: str) -> Significance |
     pairs = [(before[r.id], r.metrics[measure]) for r in report.rows if r.id in before and r.metrics]
     if not pairs:
         return None
-    change = paired([b for b, _ in pairs], [a for _, a in pairs], metrics.is_binary(measure))
+    change = paired([b for b, _ in pairs], [a for _, a in pairs])
     return Significance(
         metric=measure,
         difference=change.difference,

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from eval_core.policy import TOLERANCE
 from eval_core.scoring import metrics
 from eval_gate.promotion.models import (
-    CONTRACT,
     Comparison,
     Condition,
     Evidence,
@@ -266,8 +265,7 @@ def _figures(view: View, condition: Condition) -> Figures:
         means = [metrics.mean(values) if values else None for values in (after, before)]
         n = len(view.joined)
         return Figures(evidence=view.name, n=n, candidate=means[0], incumbent=means[1], holds=False)
-    binary = metric == "any_relevant_at_k" or (metric not in CONTRACT and metrics.is_binary(metric))
-    change = paired(before, after, binary)
+    change = paired(before, after)
     return Figures(
         evidence=view.name,
         n=change.n,
