@@ -358,7 +358,7 @@ def test_a_gold_set_that_is_wrong_is_refused(desk: Space, text: str, told: str) 
 def test_without_pyyaml_the_extra_is_named(desk: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert refused(desk, "gold", put(desk, "gold.yaml", GOLD), code=3) == (
-        "eval-core: gold.yaml: YAML is read by PyYAML, which is not installed\n  pip install 'eval-core[yaml]'\n"
+        "eval-core: gold.yaml: YAML is read by PyYAML, which is not installed\n  pip install pyyaml\n"
     )
 
 
@@ -598,3 +598,58 @@ def test_published_judgements_are_kept_to_the_last(
     kept = {query: dict(judged) for query, judged in theirs.judgements.items() if any(judged.values())}
     assert qrels(desk) == kept
     assert loaded(desk).corpus_digest == theirs.corpus_digest
+
+
+@pytest.mark.parametrize("held", ["qrels/dev.tsv", "notes.md"])
+def test_force_never_takes_what_an_import_does_not_write(desk: Space, held: str) -> None:
+    """Another split of a set is somebody's work, as any other file is."""
+    put(desk, "a.jsonl", records({}))
+    import_(desk, "records", "a.jsonl")
+    other = desk.root / "out" / held
+    other.write_text("kept\n")
+    assert f"holds {held}" in refused_with(desk, "a.jsonl")
+    assert other.read_text() == "kept\n"
+
+
+def test_an_import_never_replaces_what_it_reads(desk: Space) -> None:
+    put(desk, "a.jsonl", records({}))
+    import_(desk, "records", "a.jsonl")
+    before = (desk.root / "out" / "queries.jsonl").read_bytes()
+    assert "which this command reads, and would be replaced" in refused_with(desk, "out/queries.jsonl")
+    assert (desk.root / "out" / "queries.jsonl").read_bytes() == before
+
+
+def refused_with(desk: Space, path: str) -> str:
+    done = desk.core("import", "records", path, "--corpus", "corpus.jsonl", "-o", "out", "--force")
+    assert done.code == 2, done.out
+    return done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("long.csv", "x" * 140_000 + ",query\n", "not CSV"),
+        ("half.yaml", 'queries:\n  - {id: a, query: "a\\ud800b", expected_sources: [d1]}\n', "surrogate"),
+        (
+            "bomb.yaml",
+            "a: &a0 [x]\n"
+            + "".join(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+            + "queries: *a8\n",
+            "is no entry",
+        ),
+        (
+            "tags.yaml",
+            "a: &a0 [x]\n"
+            + "".join(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+            + "queries:\n  - {id: a, query: what, expected_sources: [d1], tags: *a8}\n",
+            "should be a list of texts",
+        ),
+    ],
+    ids=lambda value: value if len(value) < 12 else "",
+)
+def test_what_is_endless_ends_in_one_error(desk: Space, name: str, data: str, said: str) -> None:
+    put(desk, name, data)
+    importer = "gold" if name.endswith("yaml") else "records"
+    message = refused(desk, importer, name)
+    assert said in message
+    assert len(message) < 4000

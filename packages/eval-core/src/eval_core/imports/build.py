@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from eval_core.imports.models import Imported, LeftOut, Reason
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import Query, load
 from eval_core.sets.folder import claim, set_name, write_set
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def import_set(
@@ -52,6 +55,10 @@ def import_set(
         CouldNot: the corpus is not built, or the set cannot be written.
     """
     place = claim(out, replace=force)
+    for given in (path, *(value for value in options.values() if isinstance(value, Path))):
+        if given.resolve().is_relative_to(place):
+            what = f"it holds {given}, which this command reads, and would be replaced"
+            raise Misuse("output-is-input", what, key="-o", value=str(out), mend="Name another folder.")
     name = set_name(name, out)
     reading = reader.read(path, **options)
     if reading.documents is None and corpus is None:
@@ -112,6 +119,8 @@ def _judged(
     left_out: list[LeftOut] = []
     lost: Counter[str] = Counter()
     for one in questions:
+        if _SURROGATE.search("".join((one.id, one.text, *one.expected))):
+            fault(one.line, "holds half of a surrogate pair, which is no character")
         judged: dict[str, int] = {}
         wrong: tuple[Reason, str] | None = None
         for name, grade in one.expected.items():

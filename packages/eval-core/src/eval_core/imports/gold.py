@@ -12,7 +12,7 @@ import click
 from eval_core.errors import CouldNot, Misuse
 from eval_core.imports.importer import CONSEQUENCE, Reading
 from eval_core.imports.records import collect
-from eval_core.imports.tables import Row, read_bytes, utf8
+from eval_core.imports.tables import Row, read_bytes, shown, utf8
 from eval_core.scoring.readers.source import Listing
 
 SUMMARY = "A YAML gold set: {id, kind, query, expected_sources, tags}."
@@ -52,7 +52,7 @@ def _rows(path: Path, fault: Listing) -> tuple[list[Row], list[str]]:
     try:
         import yaml
     except ImportError as error:
-        what, mend = "YAML is read by PyYAML, which is not installed", "pip install 'eval-core[yaml]'"
+        what, mend = "YAML is read by PyYAML, which is not installed", "pip install pyyaml"
         raise CouldNot("extra-missing", what, file=path, mend=mend) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML is published without types
@@ -83,11 +83,11 @@ def _rows(path: Path, fault: Listing) -> tuple[list[Row], list[str]]:
     line = 1
     for one in entries:
         if not isinstance(one, dict):
-            fault(line, f"{one!r} is no entry; expected {{id, kind, query, expected_sources, tags}}")
+            fault(line, f"{shown(one)} is no entry; expected {{id, kind, query, expected_sources, tags}}")
             continue
         line = one[_LINE]
         tags = one.get("tags") or []
         if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            fault(line, f"tags {tags!r} should be a list of texts")
+            fault(line, f"tags {shown(tags)} should be a list of texts")
         rows.append((line, {str(key): inner for key, inner in one.items() if key is not _LINE}))
     return rows, beside

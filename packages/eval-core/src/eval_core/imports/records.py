@@ -14,7 +14,7 @@ import click
 
 from eval_core.errors import Misuse
 from eval_core.imports.importer import CONSEQUENCE, Question, Reading
-from eval_core.imports.tables import Row, read_table
+from eval_core.imports.tables import Row, read_table, shown
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import encode_id
 from eval_core.sets.corpus import decode_json
@@ -185,7 +185,7 @@ def _question(
     """The query of a record, added to those found or the one of that id."""
     text = row.get(fields["query"])
     if not isinstance(text, str) or not text.strip():
-        what = "is empty" if _empty(text) else f"{text!r} is not a text; write it in quotes"
+        what = "is empty" if _empty(text) else f"{shown(text)} is not a text; write it in quotes"
         raise ValueError(f"{fields['query']} {what}")
     text = text.strip()
     key, name = text, f"q{len(found) + 1}"
@@ -194,7 +194,7 @@ def _question(
     metadata = {meta: row[source] for meta, source in carried.items() if not _empty(row.get(source))}
     for meta, value in metadata.items():
         if meta != "tags" and not isinstance(value, str):
-            raise ValueError(f"{carried[meta]} {value!r} is not a text; write it in quotes")
+            raise ValueError(f"{carried[meta]} {shown(value)} is not a text; write it in quotes")
     one = found.setdefault(key, Question(name, text, {}, line, metadata))
     if (one.text, one.metadata) != (text, metadata):
         what = "text" if one.text != text else "category"
@@ -209,7 +209,7 @@ def _name(value: object, what: str) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     raise ValueError(
-        f"{what} is empty" if _empty(value) else f"{what} {value!r} is not a text; write it in quotes"
+        f"{what} is empty" if _empty(value) else f"{what} {shown(value)} is not a text; write it in quotes"
     )
 
 
@@ -246,10 +246,10 @@ def _grade(value: object, grades: Mapping[str, int]) -> int:
     word = value.strip() if isinstance(value, str) else json.dumps(value)
     if grades:
         if word not in grades:
-            raise ValueError(f"grade {value!r} is not in --grades  ({', '.join(grades)})")
+            raise ValueError(f"grade {shown(value)} is not in --grades  ({', '.join(grades)})")
         return grades[word]
     if not re.fullmatch(r"-?[0-9]{1,9}", word):
         raise ValueError(
-            f"grade {value!r} should be a whole number; say what words mean by --grades good=2,ok=1,bad=0"
+            f"grade {shown(value)} should be a whole number; say what words mean by --grades good=2,ok=1,bad=0"
         )
     return int(word)

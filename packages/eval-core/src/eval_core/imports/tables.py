@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import reprlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,14 @@ from eval_core.sets.corpus import decode_json, json_lines
 
 #: What the list of records is called, where a JSON table holds several lists.
 LISTS = ("queries", "questions", "cases", "examples", "records", "items", "tests", "data")
+
+
+def shown(value: object) -> str:
+    """A value in a message, however large it is."""
+    short = reprlib.Repr()
+    short.maxlevel, short.maxstring = 2, 80
+    return short.repr(value)
+
 
 Tell = Callable[[int, str], None]
 Row = tuple[int, dict[str, Any]]
@@ -132,7 +141,9 @@ def csv_rows(text: str, fault: Tell) -> Iterator[tuple[int, list[str]]]:
     """
     lines = io.StringIO(text, newline="")
     first = next((line for line in text.splitlines() if line.strip()), "")
-    separator = max(",;\t|", key=lambda sign: len(next(csv.reader([first], delimiter=sign), [])))
+    # The reader takes no cell of more than 131,072 characters; a header is told by less.
+    begins = [first[:65_536]]
+    separator = max(",;\t|", key=lambda sign: len(next(csv.reader(begins, delimiter=sign), [])))
     reader = csv.reader(lines, delimiter=separator, strict=True)
     columns: int | None = None
     while True:

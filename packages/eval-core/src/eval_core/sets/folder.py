@@ -19,7 +19,7 @@ from eval_core.sets.dataset import HEADER, Query
 from eval_core.sets.definition import Definition
 
 #: All that is ever written here; a folder that holds anything else is not replaced.
-_WRITTEN = re.compile(r"dataset\.toml|queries\.jsonl|corpus\.jsonl|qrels|qrels/[^/]+\.tsv")
+_WRITTEN = frozenset({"dataset.toml", "queries.jsonl", "corpus.jsonl", "qrels", "qrels/test.tsv"})
 
 
 def set_name(given: str | None, folder: Path) -> str:
@@ -49,11 +49,11 @@ def claim(out: Path, *, replace: bool | None = None) -> Path:
     place = Path(os.path.realpath(out))
     if place.exists() and not place.is_dir():
         raise Misuse("out-exists", "is a file; a set is a folder", file=out)
-    held = sorted(path.relative_to(place).as_posix() for path in place.rglob("*")) if place.is_dir() else []
-    if held and not replace:
+    held = (path.relative_to(place).as_posix() for path in place.rglob("*")) if place.is_dir() else iter(())
+    if not replace and next(held, None):
         mend = "Name another folder" + (".", ", or replace the set with --force.")[replace is not None]
         raise Misuse("out-exists", "is not empty, and a new set replaces nothing", file=out, mend=mend)
-    if other := next((name for name in held if not _WRITTEN.fullmatch(name)), None):
+    if other := next((name for name in held if name not in _WRITTEN), None):
         what = f"holds {other}, which is no part of an imported set, so --force does not replace the folder"
         raise Misuse(
             "out-exists", what, file=out, mend="Name another folder, or remove what is there yourself."
