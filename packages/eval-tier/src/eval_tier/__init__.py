@@ -1,4 +1,4 @@
-"""Audit of repositories: which sits at which tier of the ladder. It has no commands yet."""
+"""Audit of repositories: which sits at which tier of the ladder, by evidence that a reader can point at."""
 
 from __future__ import annotations
 
