@@ -80,10 +80,39 @@ class Arm(Closed):
         return self
 
 
+Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class Audit(Closed):
+    """What `eval-tier audit` is told of a repository: a table `[audit]`, here or in policy/fleet.toml.
+
+    A declaration is looked for in the files; what rests on one is said to be declared.
+    """
+
+    measure: Texts = Field(default=(), description="Commands that measure, as they are typed: `python eval.py`.")
+    gate: Texts = Field(default=(), description="Commands that grade what was measured and fail on a breach.")
+    floors: Texts = Field(default=(), description="The files that hold the floors (TOML, JSON or YAML).")
+    inputs: Texts = Field(default=(), description="The files of the judged queries, and other inputs in git.")
+    mode: Literal["measure", "snapshot"] = Field(
+        default="measure",
+        description="snapshot: the gate grades a committed snapshot, which another job measures anew.",
+    )
+    provenance: Texts = Field(default=(), description="Files that say what produced the graded numbers.")
+    publish: Texts = Field(default=(), description="Commands that fail where an outward number is another one.")
+    jobs: Texts = Field(
+        default=(), description="FILE:JOB, a job of a CI file of another forge, such as `.gitlab-ci.yml:gate`."
+    )
+    states: dict[str, Annotated[str, Field(min_length=1)]] = Field(
+        default={},
+        description="By rule, why it holds where no file can show it: T202 = 'runs 18 and 21, both of CI'.",
+    )
+
+
 class EvalFile(Closed):
     """The whole of `eval.toml`."""
 
     arms: dict[str, Arm] = Field(min_length=1)
+    audit: Audit | None = Field(default=None, description="What the audit of this repository is told.")
     default: dict[str, str] = Field(
         default={},
         description="By dataset folder, the arm that answers by default; `eval-gate promote` moves it.",

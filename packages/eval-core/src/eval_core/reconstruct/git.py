@@ -41,6 +41,9 @@ _ID = "[0-9a-f]{64}|[0-9a-f]{40}"
 #: What git says where a partial clone lacks an object, and the network is not asked.
 _PROMISED = "from promisor remote"
 
+#: Bytes of an object that are taken at a time where not all are kept.
+_PART = 1 << 20
+
 #: Commits are shown by this many digits; the mend has them all.
 _DIGITS = 7
 
@@ -168,23 +171,25 @@ class Objects:
         self._repository = repository
         self._running = running
 
-    def read(self, name: str) -> tuple[str, bytes] | None:
+    def read(self, name: str, most: int | None = None) -> tuple[str, bytes] | None:
         """The type and content of an object, or None where the repository does not have it.
+
+        Args:
+            most: the bytes of the content that are kept; all of them are compared with the id.
 
         Raises:
             CouldNot: it is damaged, or git gave up.
         """
         try:
             with self._running.waiting():
-                found = self._answer(name)
+                found = self._answer(name, most)
         except (BrokenPipeError, EOFError) as error:
             what = f"git could not read {name}: {self._running.complaint()}"
             raise self._repository.error("repository-damaged", what) from error
         if found is None:
             return None
-        kind, content = found
-        hasher = hashlib.sha1 if len(name) == 40 else hashlib.sha256
-        if hasher(f"{kind} {len(content)}\0".encode() + content).hexdigest() != name:
+        kind, content, its_id = found
+        if its_id != name:
             raise self._repository.error(
                 "repository-damaged",
                 f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
@@ -192,8 +197,9 @@ class Objects:
             )
         return kind, content
 
-    def _answer(self, name: str) -> tuple[str, bytes] | None:
-        """Ask for one object and take the answer; EOFError where the process ended before it was whole."""
+    def _answer(self, name: str, most: int | None) -> tuple[str, bytes, str] | None:
+        """Ask for one object and take the answer, with the id that its content gives; EOFError where the process
+        ended before it was whole."""
         self._running.input.write(f"{name}\n".encode())
         self._running.input.flush()
         header = self._running.output.readline().split()
@@ -201,19 +207,28 @@ class Objects:
             return None
         if len(header) != 3:
             raise EOFError
-        size = int(header[2])
-        content = self._running.output.read(size + 1)
-        if len(content) != size + 1:
+        kind, size = header[1].decode(), int(header[2])
+        hasher = (hashlib.sha1 if len(name) == 40 else hashlib.sha256)(f"{kind} {size}\0".encode())
+        content, left = b"", size
+        while left:
+            part = self._running.output.read(min(left, _PART if most is not None else left))
+            if not part:
+                raise EOFError
+            hasher.update(part)
+            left -= len(part)
+            if most is None or len(content) < most:
+                content = part if not content else content + part
+        if len(self._running.output.read(1)) != 1:
             raise EOFError
-        return header[1].decode(), content[:-1]
+        return kind, content if most is None else content[:most], hasher.hexdigest()
 
-    def expect(self, name: str, kind: str) -> bytes:
-        """The content of an object that a tree names.
+    def expect(self, name: str, kind: str, most: int | None = None) -> bytes:
+        """The content of an object that a tree names, or its first `most` bytes.
 
         Raises:
             CouldNot: it is not there (a partial clone), of another type, or damaged.
         """
-        found = self.read(name)
+        found = self.read(name, most)
         if found is None:
             raise _lacks(self._repository, f"{kind} {name}")
         if found[0] != kind:
@@ -222,7 +237,7 @@ class Objects:
 
     def file(self, name: str, most: int) -> bytes:
         """The first `most` bytes of a file's content."""
-        return self.expect(name, "blob")[:most]
+        return self.expect(name, "blob", most)
 
 
 def _anew(repository: Repository) -> str:

@@ -58,8 +58,8 @@ class Tree:
         """
         return self._find(path)[0]
 
-    def read(self, path: bytes) -> bytes | None:
-        """The content of the file at a path; None where no file stands there.
+    def read(self, path: bytes, most: int | None = None) -> bytes | None:
+        """The content of the file at a path, or its first `most` bytes; None where no file stands there.
 
         Raises:
             CouldNot: a tree or the file is damaged or not there.
@@ -68,7 +68,16 @@ class Tree:
         if found.kind != "file":
             return None
         with _worded(self._repository, self.commit):
-            return self._objects.expect(name, "blob")
+            return self._objects.expect(name, "blob", most)
+
+    def folder(self, path: bytes) -> dict[bytes, Kind]:
+        """What a folder holds, by name; nothing where no folder stands at the path.
+
+        Raises:
+            CouldNot: a tree is damaged or not there.
+        """
+        found, name = self._find(path)
+        return {part: kind for part, (kind, _) in self._entries(name).items()} if found.kind == "folder" else {}
 
     def _find(self, path: bytes) -> tuple[Found, str]:
         """What stands at a path, and the id of its object."""
