@@ -1,0 +1,105 @@
+"""The audit of a fleet: each repository opened, placed and closed, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from eval_core.config import Audit
+from eval_core.errors import EvalError
+from eval_tier.evidence.files import Absent, Files, Working, committed
+from eval_tier.evidence.repository import Evidence, place_of
+from eval_tier.evidence.settings import Settings, Unknown, read_settings
+from eval_tier.fleet import Repository
+from eval_tier.models import Placement
+from eval_tier.placement import place
+from eval_tier.rules import Rule
+
+SETTINGS = "policy/settings"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A repository to audit: a folder, or a table of a fleet file; `base` is what its paths are relative to."""
+
+    base: Path
+    repository: Repository
+
+    @property
+    def path(self) -> Path | None:
+        """Its checkout."""
+        return None if self.repository.path is None else self.base / self.repository.path
+
+
+def folder(path: Path, settings: Path | None = None) -> Subject:
+    """A repository that is named by its folder alone."""
+    held = Repository(path=str(path.absolute()), name=place_of(path), settings=None if settings is None else str(settings.absolute()))
+    return Subject(path, held)
+
+
+@contextmanager
+def opened(subject: Subject, revision: str, now: datetime, *, work_tree: bool = False) -> Iterator[Evidence]:
+    """The evidence of one repository.
+
+    Raises:
+        EvalError: it is no repository, it has no such commit, or its snapshot is malformed.
+    """
+    path = subject.path
+    if path is None:
+        yield _evidence(subject, Absent(), now, known=False)
+    elif work_tree:
+        yield _evidence(subject, Working(path), now)
+    else:
+        with committed(path, revision) as files:
+            yield _evidence(subject, files, now)
+
+
+def audited(
+    subject: Subject, rules: tuple[Rule, ...], revision: str, now: datetime, *, work_tree: bool = False
+) -> Placement:
+    """Place one repository; see `opened` for what is raised."""
+    said = subject.repository
+    if said.not_applicable is not None:
+        return Placement(said.title, None, "not-applicable", said.not_applicable, declared=said.tier)
+    with opened(subject, revision, now, work_tree=work_tree) as evidence:
+        return place(evidence, rules, declared=said.tier, final=said.final)
+
+
+def broken(subject: Subject, error: EvalError) -> Placement:
+    """The placement of a repository that could not be read."""
+    return Placement(subject.repository.title, None, "undetermined", "it could not be read", faults=(str(error),))
+
+
+def _evidence(subject: Subject, files: Files, now: datetime, *, known: bool = True) -> Evidence:
+    settings, missing = _settings(subject, files, now)
+    audit: Audit | None = subject.repository.audit
+    return Evidence(
+        subject.repository.title, files, audit=audit, settings=settings, missing=missing, known=known
+    )
+
+
+def _settings(subject: Subject, files: Files, now: datetime) -> tuple[Settings | None, Unknown | None]:
+    """The snapshot that is named, that the fleet's folder holds, or that the repository holds of itself."""
+    said = subject.repository
+    if said.settings is not None:
+        path = subject.base / said.settings if not Path(said.settings).is_absolute() else Path(said.settings)
+        return read_settings(path.read_bytes(), str(path), now), None
+    if said.name is not None and said.name.count("/") == 1:
+        path = subject.base / SETTINGS / f"{said.name.replace('/', '--')}.json"
+        if path.is_file():
+            return read_settings(path.read_bytes(), str(path), now), None
+    own = [name for name in files.folder(SETTINGS) if name.endswith(".json")]
+    if len(own) == 1:
+        name = f"{SETTINGS}/{own[0]}"
+        return read_settings(files.read(name) or b"", name, now, inside=True), None
+    if own:
+        what = f"{SETTINGS} holds {len(own)} snapshots, and none is named"
+        return None, Unknown(what, "name it: --settings FILE, or settings in the fleet file")
+    owner = said.name if said.name is not None and "/" in said.name else f"OWNER/{said.title}"
+    return None, Unknown(
+        "the repository's settings were never observed",
+        f"eval-tier snapshot {owner}  with a token that reads the rules of branches",
+    )

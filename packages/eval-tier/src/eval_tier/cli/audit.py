@@ -1,0 +1,269 @@
+"""`eval-tier audit`, `why` and `rules`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from eval_tier.audit import Subject
+    from eval_tier.models import Placement
+
+_EPILOG = """\b
+Examples:
+  eval-tier audit                              policy/fleet.toml where it is, else this repository
+  eval-tier audit ~/src/*                      several checkouts
+  eval-tier audit . --min-mechanism 2          exit 1 unless its files show tier 2
+  eval-tier audit . --settings settings.json   with what the forge requires
+  eval-tier audit --format markdown            the fleet as a page
+  eval-tier audit --against before.json        what changed since an earlier --format json
+
+A tier is the longest prefix of rungs whose every predicate is proven; what is unknown never promotes. The mechanism
+is what files show, the effect what the forge's settings make of it.
+
+\b
+Exit codes: 0 all at or above the bar (without one: something was placed); 1 one is below, undetermined, or has a
+malformed file; 2 wrong usage or fleet file; 3 no repository, or a rule that broke.
+"""
+
+_PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+_FLEET = click.option(
+    "--fleet", "fleet_file", type=click.Path(path_type=Path), metavar="FILE", help="The fleet; policy/fleet.toml."
+)
+_REF = click.option("--ref", "revision", default="HEAD", show_default=True, metavar="REV", help="The commit to read.")
+_TREE = click.option("--work-tree", is_flag=True, help="Read the files of the working tree, committed or not.")
+_SETTINGS = click.option(
+    "--settings", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="The snapshot of the one repository that is named.",
+)
+
+
+@click.command(epilog=_EPILOG)
+@_PATHS
+@_FLEET
+@_REF
+@_TREE
+@_SETTINGS
+@click.option("--min-tier", type=click.IntRange(0, 3), metavar="N", help="Exit 1 unless all are at tier N in effect.")
+@click.option(
+    "--min-mechanism", type=click.IntRange(0, 3), metavar="N", help="Exit 1 unless the files of all show tier N."
+)
+@click.option("--explain", metavar="RULE", help="Show one rule over all of them.")
+@click.option(
+    "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE.json",
+    help="An earlier audit: what changed since.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "markdown", "badge"]), default="table", show_default=True
+)
+def audit(
+    paths: tuple[Path, ...],
+    fleet_file: Path | None,
+    revision: str,
+    work_tree: bool,
+    settings: Path | None,
+    min_tier: int | None,
+    min_mechanism: int | None,
+    explain: str | None,
+    against: Path | None,
+    form: str,
+) -> int:
+    """Place repositories on the ladder, by their files and by what their forge requires."""
+    from eval_tier import render
+
+    rules = _rules(explain)
+    subjects = _subjects(paths, fleet_file, settings)
+    if form == "badge" and len(subjects) != 1:
+        raise click.UsageError(f"a badge is one repository's, and {len(subjects)} are audited")
+    now = datetime.now(UTC)
+    earlier = None if against is None else _earlier(against)
+    placements = [_placed(subject, rules, revision, now, work_tree) for subject in subjects]
+    bar, short = _bar(placements, min_tier, min_mechanism)
+    if form == "json":
+        click.echo(render.document(placements, now))
+    elif form == "markdown":
+        click.echo(render.as_markdown(placements))
+    elif form == "badge":
+        click.echo(render.badge(placements[0]))
+    elif explain is not None:
+        click.echo(render.by_rule(placements, explain))
+    else:
+        click.echo(render.as_table(placements, now, bar))
+        for line in [] if earlier is None else _drift(placements, earlier):
+            click.echo(line)
+        _say_slow()
+    return _exit(placements, short, earlier)
+
+
+@click.command(epilog="\b\nExamples:\n  eval-tier why .\n  eval-tier why kb-agent --fleet policy/fleet.toml")
+@click.argument("repository", default=".", metavar="[REPO]")
+@_FLEET
+@_REF
+@_TREE
+@_SETTINGS
+def why(repository: str, fleet_file: Path | None, revision: str, work_tree: bool, settings: Path | None) -> int:
+    """Say what keeps a repository from its next tier, where, and the one thing to do.
+
+    REPO is a folder, or the name of a repository of the fleet.
+    """
+    from eval_core.errors import did_you_mean
+    from eval_tier import render
+    from eval_tier.fleet import FLEET
+
+    subject = None
+    if fleet_file is not None or (FLEET.is_file() and not Path(repository).is_dir()):
+        subjects = _subjects((), fleet_file, None)
+        known = {subject.repository.title: subject for subject in subjects}
+        subject = known.get(repository)
+        if subject is None and not Path(repository).is_dir():
+            raise click.UsageError(
+                f"there is no repository {repository!r}{did_you_mean(repository, known)}  ({', '.join(known)})"
+            )
+    if subject is None:
+        subject = _subjects((Path(repository),), None, settings)[0]
+    now = datetime.now(UTC)
+    placement = _placed(subject, _rules(None), revision, now, work_tree)
+    click.echo(render.explained(placement))
+    for fault in placement.faults:
+        from eval_core.console import clip
+
+        click.echo(f"error  {clip(fault, 200)}")
+    return _exit([placement], False, None)
+
+
+@click.command(epilog="\b\nExamples:\n  eval-tier rules\n  eval-tier rules T204\n  eval-tier rules --format json")
+@click.argument("rule", required=False)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def rules(rule: str | None, form: str) -> int:
+    """List the rules of the audit; with RULE, say why it is asked and what mends it."""
+    from eval_core.console import as_json, table
+
+    held = _rules(rule)
+    if rule is not None:
+        held = tuple(one for one in held if one.id == rule)
+    rows = [
+        {
+            "id": one.id, "tier": one.tier, "about": one.half, "title": one.title, "requires": list(one.requires),
+            "declarable": one.declarable, "why": one.why,
+        }
+        for one in held
+    ]
+    if form == "json":
+        click.echo(as_json(rows))
+    elif rule is not None:
+        import textwrap
+
+        click.echo(f"{held[0].id}  {held[0].title}  (tier {held[0].tier}, {held[0].half})")
+        click.echo(textwrap.fill(held[0].why, 100, initial_indent="  ", subsequent_indent="  "))
+    else:
+        click.echo(
+            table([("rule", "tier", "about", "title"), *((o.id, str(o.tier), o.half, o.title) for o in held)], indent="")
+        )
+    return 0
+
+
+def _rules(named: str | None) -> tuple[Any, ...]:
+    from eval_core.errors import did_you_mean
+    from eval_tier.rules import registered
+
+    held = registered()
+    if named is not None and named not in {rule.id for rule in held}:
+        known = [rule.id for rule in held]
+        raise click.UsageError(f"there is no rule {named!r}{did_you_mean(named, known)}  (eval-tier rules lists them)")
+    return held
+
+
+def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path | None) -> list[Subject]:
+    """What to audit: the folders that are named, else the fleet, else this repository."""
+    from eval_tier.audit import Subject, folder
+    from eval_tier.fleet import FLEET, read_fleet
+
+    if paths and fleet_file is not None:
+        raise click.UsageError("name folders or --fleet, not both")
+    if not paths and (fleet_file is not None or FLEET.is_file()):
+        if settings is not None:
+            raise click.UsageError("--settings goes with one PATH; in a fleet file it is a key of the repository")
+        file = fleet_file or FLEET
+        base = file.absolute().parent
+        base = base.parent if base.name == "policy" else base
+        return [Subject(base, repository) for repository in read_fleet(file).repository]
+    named = paths or (Path(),)
+    if settings is not None and len(named) > 1:
+        raise click.UsageError(f"--settings is one repository's, and {len(named)} are named")
+    return [folder(path, settings) for path in named]
+
+
+def _placed(subject: Subject, rules: tuple[Any, ...], revision: str, now: datetime, work_tree: bool) -> Placement:
+    from eval_core.errors import EvalError
+    from eval_tier.audit import audited, broken
+
+    try:
+        return audited(subject, rules, revision, now, work_tree=work_tree)
+    except EvalError as error:
+        return broken(subject, error)
+
+
+def _bar(placements: list[Placement], tier: int | None, mechanism: int | None) -> tuple[str, bool]:
+    """The line on those below the bar, and whether there is one."""
+    counted = [p for p in placements if p.state != "not-applicable"]
+    if tier is None and mechanism is None:
+        below = sum(p.below for p in counted)
+        return (f"{below} below its declared tier" if below else ""), below > 0
+    short = [
+        p for p in counted
+        if p.state == "undetermined"
+        or (tier is not None and p.effect < tier)
+        or (mechanism is not None and p.mechanism < mechanism)
+    ]
+    asked = f"tier {tier}" if tier is not None else f"mechanism {mechanism}"
+    return f"{len(short)} below {asked}" if short else f"all at {asked} or above", bool(short)
+
+
+def _exit(placements: list[Placement], short: bool, earlier: dict[str, int] | None) -> int:
+    if any(finding.outcome == "error" for p in placements for finding in p.findings):
+        return 3
+    fell = earlier is not None and any(p.effect < earlier.get(p.name, 0) for p in placements)
+    if short or fell or not placements or any(p.state == "undetermined" or p.faults for p in placements):
+        return 1
+    return 0
+
+
+def _earlier(path: Path) -> dict[str, int]:
+    """The tiers of an earlier audit, by repository."""
+    from eval_core.errors import Misuse
+    from eval_core.files import read_text
+
+    try:
+        held = json.loads(read_text(path, "audit"))
+        if held["schema"] != "audit-v1":
+            raise KeyError("schema")
+        return {str(one["name"]): int(one["effect"]) for one in held["repositories"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        mend = "eval-tier audit --format json  writes one"
+        raise Misuse("file-malformed", "it is not an audit", file=path, mend=mend) from error
+
+
+def _drift(placements: list[Placement], earlier: dict[str, int]) -> list[str]:
+    from eval_core.console import clip
+
+    lines = []
+    for placement in placements:
+        before = earlier.pop(placement.name, None)
+        if before is None:
+            lines.append(f"new   {clip(placement.name, 40)}: tier {placement.effect}")
+        elif before != placement.effect:
+            word = "rose" if placement.effect > before else "fell"
+            lines.append(f"{word}  {clip(placement.name, 40)}: tier {before} → {placement.effect}")
+    lines += [f"gone  {clip(name, 40)}: was at tier {tier}" for name, tier in earlier.items()]
+    return lines or ["no tier changed"]
+
+
+def _say_slow() -> None:
+    from eval_tier.workflow.yaml import has_c_loader
+
+    if not has_c_loader():
+        click.echo("PyYAML has no C loader here: reading is about ten times slower", err=True)

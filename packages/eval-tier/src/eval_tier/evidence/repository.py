@@ -1,0 +1,369 @@
+"""The evidence of one repository: what its files and its forge's settings say, read once and asked by every rule."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from eval_core.config import CONFIG, Audit, EvalFile
+from eval_core.errors import EvalError
+from eval_core.models import parse_toml
+from eval_tier.evidence.files import MOST, Files
+from eval_tier.evidence.settings import Settings, Unknown
+from eval_tier.workflow.actions import forge, generic, parse
+from eval_tier.workflow.chain import expand
+from eval_tier.workflow.conditions import covers, reach, step_runs
+from eval_tier.workflow.launchers import strip
+from eval_tier.workflow.models import EVENTS, Command, Event, Fault, Gap, Job, Place, Step, Truth, Workflow
+
+WORKFLOWS = ".github/workflows"
+
+#: CI files of other forges: they are named, and read only where a job of them is declared.
+OTHER_FORGES = (
+    ".gitlab-ci.yml",
+    ".gitea/workflows",
+    ".forgejo/workflows",
+    ".woodpecker.yml",
+    ".woodpecker",
+    ".circleci/config.yml",
+    "azure-pipelines.yml",
+    "Jenkinsfile",
+    ".travis.yml",
+    "bitbucket-pipelines.yml",
+    ".drone.yml",
+    ".buildkite/pipeline.yml",
+)
+
+Kind = Literal["measure", "reconstruct", "gate", "publish", "write"]
+
+#: The commands of these packages, by program and verb. A verb with an option after it counts with that option alone.
+OURS: dict[tuple[str, str], tuple[Kind, ...]] = {
+    ("eval-core", "measure"): ("measure", "reconstruct"),
+    ("eval-core", "reconstruct"): ("reconstruct",),
+    ("eval-gate", "check"): ("gate",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A command of the harness, where a CI file runs it.
+
+    Attributes:
+        kinds: what it is.
+        declared: known by a declaration, and not as one of ours.
+        generic: the job is one that was declared of another forge's file, whose events are not read.
+        order: its place among the commands of the job.
+    """
+
+    kinds: tuple[Kind, ...]
+    command: Command
+    step: Step
+    job: Job
+    workflow: Workflow
+    order: tuple[int, int]
+    declared: bool = False
+    generic: bool = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The chain from the step to the command."""
+        return self.command.chain
+
+    def runs(self, event: Event, branch: str) -> tuple[Truth, str, tuple[Place, ...]]:
+        """Whether it is run for every pull request of a kind; the first reason that keeps it from being run."""
+        if self.generic:
+            return "true", "its job is declared", self.places
+        doubtful: tuple[Truth, str, tuple[Place, ...]] | None = None
+        truths = (
+            covers(self.workflow, event, branch),
+            reach(self.workflow, self.job.key, event),
+            (*step_runs(self.step, self.job, event), self.step.place),
+        )
+        for truth, why, place in truths:
+            if truth == "unknown":
+                doubtful = doubtful or (truth, why, (place,))
+            elif truth != "true":
+                return truth, why, (place,)
+        if doubtful is None and self.command.doubt is not None:
+            return "unknown", f"the command may not be run: {self.command.doubt}", self.places
+        return doubtful or ("true", "", self.places)
+
+    @property
+    def masks(self) -> tuple[tuple[str, Place], ...]:
+        """Why its failure does not fail the job's check, or what needs the job."""
+        found = []
+        if self.command.mask is not None:
+            found.append((self.command.mask, self.places[-1]))
+        if self.step.masked is not None:
+            found.append((f"continue-on-error: {self.step.masked} of the step", self.step.place))
+        if self.job.masked is not None:
+            found.append((f"continue-on-error: {self.job.masked} of the job", self.job.place))
+        return tuple(found)
+
+
+#: A step that runs a script, where it stands, and the commands that it comes to.
+Script = tuple[Workflow, Job, Step, tuple[Command, ...]]
+
+
+class Evidence:
+    """What is known of one repository; what is derived is derived once."""
+
+    def __init__(
+        self,
+        name: str,
+        files: Files,
+        *,
+        audit: Audit | None = None,
+        settings: Settings | None = None,
+        missing: Unknown | None = None,
+        known: bool = True,
+    ) -> None:
+        """
+        Args:
+            audit: what a fleet file declares; a table [audit] of eval.toml comes second.
+            settings: what a snapshot says.
+            missing: why there are no settings.
+            known: whether its files are there to be read at all.
+        """
+        self.name = name
+        self.files = files
+        self.known = known
+        self._audit = audit
+        self._settings = settings
+        self._missing = missing or Unknown(
+            "its settings were never observed", "eval-tier snapshot OWNER/REPO  reads what its branch requires"
+        )
+
+    # ------------------------------------------------------------------ files
+
+    def text(self, path: str) -> str | None:
+        """The text of a file; None where none stands there, where it is too large, or is not UTF-8."""
+        raw = self.files.read(path)
+        if raw is None or len(raw) >= MOST:
+            return None
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None
+
+    @functools.cached_property
+    def eval_file(self) -> EvalFile | EvalError | None:
+        """eval.toml, the error that reading it gives, or None."""
+        raw = self.files.read(str(CONFIG))
+        if raw is None:
+            return None
+        try:
+            return parse_toml(raw.decode("utf-8-sig", "replace"), EvalFile, CONFIG, "configuration")
+        except EvalError as error:
+            return error
+
+    @property
+    def ours(self) -> EvalFile | None:
+        """eval.toml, where it can be read."""
+        return self.eval_file if isinstance(self.eval_file, EvalFile) else None
+
+    @functools.cached_property
+    def audit(self) -> Audit:
+        """What is declared of it."""
+        if self._audit is not None:
+            return self._audit
+        return (self.ours.audit if self.ours else None) or Audit()
+
+    @functools.cached_property
+    def harness(self) -> bool:
+        """Whether a harness is recognised or declared at all."""
+        return self.eval_file is not None or bool(self.uses) or self.audit != Audit()
+
+    @functools.cached_property
+    def other_forges(self) -> tuple[str, ...]:
+        """The CI files of forges other than GitHub that it has."""
+        found = []
+        for path in OTHER_FORGES:
+            if self.files.read(path) is not None:
+                found.append(path)
+            else:
+                found += [f"{path}/{name}" for name in self.files.folder(path)]
+        return tuple(found)
+
+    # ------------------------------------------------------------------ workflows
+
+    @functools.cached_property
+    def workflows(self) -> tuple[Workflow, ...]:
+        """Its GitHub workflows, in the order of their names."""
+        names = [n for n in self.files.folder(WORKFLOWS) if n.endswith((".yml", ".yaml"))]
+        paths = [f"{WORKFLOWS}/{name}" for name in names]
+        return tuple(parse(path, self.files.read(path) or b"", self.files.read) for path in paths)
+
+    @property
+    def faults(self) -> Iterator[Fault]:
+        """What of its files could not be read."""
+        for workflow in self.workflows:
+            yield from workflow.faults
+        if isinstance(self.eval_file, EvalError):
+            details = self.eval_file.details
+            yield Fault(Place(str(CONFIG), details.line), self.eval_file.message, whole=True)
+        yield from (fault for fault in self._declared_jobs[1])
+
+    @functools.cached_property
+    def _declared_jobs(self) -> tuple[tuple[Workflow, ...], tuple[Fault, ...]]:
+        """The declared jobs of any CI file, each as a workflow of one job, and the declarations that find none."""
+        found, faults = [], []
+        for said in self.audit.jobs:
+            path, _, job = said.rpartition(":")
+            raw = self.files.read(path) if path else None
+            if raw is None:
+                faults.append(Fault(Place(path or said), f"a job of it is declared ({said}), and it is not there"))
+                continue
+            steps = generic(path, raw, job)
+            if isinstance(steps, Fault):
+                faults.append(steps)
+                continue
+            only = Job(Place(path, steps[0].place.line if steps else None), job, (job,), job, steps=steps)
+            found.append(Workflow(path, forge(path) or path, jobs={job: only}))
+        return tuple(found), tuple(faults)
+
+    @functools.cached_property
+    def _read(self) -> tuple[tuple[Script, ...], tuple[tuple[Gap, Workflow, Job], ...]]:
+        scripts: list[Script] = []
+        gaps: list[tuple[Gap, Workflow, Job]] = []
+        for workflow in (*self.workflows, *self._declared_jobs[0]):
+            for job in workflow.jobs.values():
+                for step in job.steps:
+                    if step.script is not None:
+                        commands, missed = expand(step, job, self.files.read)
+                        gaps += [(gap, workflow, job) for gap in missed]
+                        scripts.append((workflow, job, step, tuple(commands)))
+        return tuple(scripts), tuple(gaps)
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """Each step that runs a script, with all the commands that it comes to."""
+        return self._read[0]
+
+    @property
+    def gaps(self) -> tuple[tuple[Gap, Workflow, Job], ...]:
+        """What of the jobs' scripts could not be read."""
+        return self._read[1]
+
+    @functools.cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """Each command of the harness, in each job that runs it."""
+        uses = []
+        for workflow, job, step, commands in self.scripts:
+            place = next(n for n, other in enumerate(job.steps) if other is step)
+            for order, command in enumerate(commands):
+                kinds, said = self._kinds(command)
+                if kinds:
+                    other = any(workflow is read for read in self._declared_jobs[0])
+                    uses.append(Use(kinds, command, step, job, workflow, (place, order), said, other))
+        return tuple(uses)
+
+    def of(self, kind: Kind) -> tuple[Use, ...]:
+        """The uses of a kind."""
+        return tuple(use for use in self.uses if kind in use.kinds)
+
+    def _kinds(self, command: Command) -> tuple[tuple[Kind, ...], bool]:
+        words = command.words
+        if not words or {"--help", "-h", "--version"} & set(words):
+            return (), False
+        verb = next((word for word in words[1:] if not word.startswith("-")), "")
+        if (words[0], verb) in OURS:
+            return OURS[words[0], verb], False
+        if words[0] == "eval-core" and verb == "publish" and "--check" in words:
+            return ("publish",), False
+        if words[0] == "eval-gate" and verb in ("floor", "promote") and "--write" in words:
+            return ("write",), False
+        kinds: list[Kind] = [kind for kind, patterns in self._patterns if _matches(words, patterns)]
+        return tuple(kinds), bool(kinds)
+
+    @functools.cached_property
+    def _patterns(self) -> tuple[tuple[Kind, tuple[tuple[str, ...], ...]], ...]:
+        said = self.audit
+        return (
+            ("measure", _split(said.measure)),
+            ("gate", _split(said.gate)),
+            ("publish", _split(said.publish)),
+        )
+
+    # ------------------------------------------------------------------ the gate and what it grades
+
+    @property
+    def branch(self) -> str:
+        """The branch that pull requests go to."""
+        return self._settings.branch if self._settings is not None else "main"
+
+    @functools.cached_property
+    def gate(self) -> Use | None:
+        """The gate that stands best, where several are run."""
+        return max(self.of("gate"), key=self._standing, default=None)
+
+    @functools.cached_property
+    def measuring(self) -> Use | None:
+        """The measuring that the gate grades where it is known, else the one that stands best."""
+        measured = self.of("measure")
+        if self.gate is not None:
+            before = [use for use in measured if self.precedes(use, self.gate)]
+            measured = tuple(before) or measured
+        return max(measured, key=self._standing, default=None)
+
+    def precedes(self, first: Use, then: Use) -> bool:
+        """Whether one use comes before another: earlier in the same job, or in a job that it needs."""
+        if first.workflow is not then.workflow:
+            return False
+        if first.job is then.job:
+            return first.order < then.order
+        return first.job.key in needed(then.workflow, then.job)
+
+    def _standing(self, use: Use) -> tuple[int, ...]:
+        runs = [use.runs(event, self.branch)[0] == "true" for event in EVENTS[:2]]
+        return (sum(runs), -len(use.masks), not use.declared)
+
+    # ------------------------------------------------------------------ settings
+
+    @property
+    def settings(self) -> Settings | Unknown:
+        """What the forge's settings are, or why that is not known."""
+        return self._settings if self._settings is not None else self._missing
+
+
+def needed(workflow: Workflow, job: Job) -> set[str]:
+    """The keys of all jobs that a job needs, directly or through others."""
+    found: set[str] = set()
+    left = list(job.needs)
+    while left:
+        key = left.pop()
+        if key not in found and key in workflow.jobs:
+            found.add(key)
+            left += workflow.jobs[key].needs
+    return found
+
+
+def _split(patterns: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    found = []
+    for pattern in patterns:
+        try:
+            words = tuple(shlex.split(pattern))
+        except ValueError:
+            words = tuple(pattern.split())
+        found.append(tuple(strip(words).words) or words)
+    return tuple(found)
+
+
+def _matches(words: Sequence[str], patterns: Iterable[Sequence[str]]) -> bool:
+    """Whether a command begins with the words of a pattern, in which `*` stands for any text within a word."""
+    return any(
+        pattern
+        and len(words) >= len(pattern)
+        and all(fnmatchcase(word, part) for word, part in zip(words, pattern, strict=False))
+        for pattern in patterns
+    )
+
+
+def place_of(path: Path) -> str:
+    """The name of a repository that is known by its folder."""
+    return path.resolve().name or str(path)
