@@ -44,7 +44,7 @@ def snapshot(repository: str, output: Path | None, branch: str | None, api: str,
 
     from eval_core.files import refuse_input
     from eval_tier.evidence.settings import read_settings
-    from eval_tier.snapshot.take import check_name, default_file, take
+    from eval_tier.snapshot import check_name, default_file, take
 
     check_name(repository)
     into = output or default_file(repository)

@@ -24,6 +24,8 @@ LIFETIME: Final = timedelta(days=30)
 
 #: Bytes of a snapshot file, at most.
 LIMIT: Final = 5_000_000
+#: Keys and places of lists in it, answers looked into one level deep, at most: each may be a fault of its own.
+PARTS: Final = 20_000
 
 
 class Call(Closed):
@@ -45,7 +47,7 @@ class RequiredCheck(Closed):
 class Brought(Closed):
     """Settings brought by hand or by a script; null is what was not looked at."""
 
-    required: tuple[RequiredCheck, ...] | None = Field(max_length=1000)
+    required: tuple[RequiredCheck, ...] | None
     bypass: tuple[str, ...] | None = Field(default=None, description="Who may merge without the checks.")
     admins: bool | None = Field(default=None, description="Whether the checks bind administrators, too.")
     queue: bool | None = Field(default=None, description="Whether merges go through a queue.")
@@ -64,7 +66,7 @@ class Snapshot(Closed):
     forge_version: str | None = None
     tool: str
     observed: str = Field(description="UTC, ISO 8601.")
-    calls: tuple[Call, ...] = Field(default=(), max_length=1000, description="Of GitHub.")
+    calls: tuple[Call, ...] = Field(default=(), description="Of GitHub.")
     settings: Brought | None = Field(default=None, description="Of other forges.")
     sha256: str = Field(description="Of the canonical JSON of all other keys.")
 
@@ -167,6 +169,8 @@ def read_snapshot(raw: bytes, file: str) -> Snapshot:
         table = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
         if not isinstance(table, dict):
             raise ValueError("it should be an object")
+        if _size(table, 4) > PARTS:
+            raise ValueError(f"it has more than {PARTS:,} parts")
         seal = sealed(table)["sha256"]
     except (ValueError, RecursionError) as error:
         raise Misuse("file-malformed", f"the snapshot is not JSON: {error}", file=file) from error
@@ -257,6 +261,11 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.utcoffset() == timedelta(0) else None
+
+
+def _size(value: object, depth: int) -> int:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return len(inner) + (sum(_size(one, depth - 1) for one in inner) if depth > 1 else 0)
 
 
 def _no_constant(name: str) -> None:

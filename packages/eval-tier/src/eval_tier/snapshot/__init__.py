@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from eval_core import lazily
 
-__all__ = ["API", "default_file", "take"]
+__all__ = ["API", "check_name", "default_file", "take"]
 
-__getattr__ = lazily(__name__, take="API default_file take")
+__getattr__ = lazily(__name__, github="API check_name default_file take")

@@ -18,6 +18,7 @@ from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_open
 
 from eval_core.console import clip
 from eval_core.errors import CouldNot, Misuse
+from eval_core.files import canonical
 
 #: Seconds that a connection may stay silent, that one answer may take, and that a run waits in all for its turn.
 SILENT, ANSWER, PATIENCE = 20.0, 60.0, 60.0
@@ -171,6 +172,7 @@ class Forge:
             text = text.replace(self._token, "(redacted)")
         try:
             body = json.loads(text, parse_constant=_no_constant)
+            canonical(body)  # what no digest can be taken of is not JSON here
         except (ValueError, RecursionError):
             return text
         _redact(body)
