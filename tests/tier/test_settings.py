@@ -284,11 +284,11 @@ def test_conditions_are_evaluated(include: Any, exclude: Any, branch: str, answe
 
 def test_a_ruleset_alone_is_proof_of_what_it_requires_and_of_nothing_more() -> None:
     conditions = {"ref_name": {"include": [], "exclude": ["refs/heads/x"]}}
-    more = {"conditions": conditions, "rules": [require("test")]}
-    found = observed(rules=None, r9=ruleset(**more))
+    more: dict[str, Any] = {"conditions": conditions, "rules": [require("test")]}
+    found = observed(rules=None, r9=ruleset(name="nine", **more))
     assert names(found) == ["test"] and "list of active rules" in why(found.partial)
     conditions["ref_name"]["exclude"].append("refs/heads/m*")
-    assert why(observed(rules=None, r9=ruleset(**more)).required)
+    assert why(observed(rules=None, r9=ruleset(name="nine", **more)).required)
 
 
 def test_a_hostile_pattern_ends() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -172,8 +173,8 @@ def test_403_and_404_are_told_apart(forge: Fake, tmp_path: Path) -> None:
         assert done.exit_code == 0
         assert " required  unknown" in done.stdout and "Administration: read" in done.stdout
         said.append(done.stdout)
-    assert "403, the token lacks" in said[0] and "404" not in said[0]
-    assert "404, absent or hidden" in said[1] and "403" not in said[1]
+    assert "403, the token lacks" in said[0] and "404, " not in said[0]
+    assert "404, absent or hidden" in said[1] and "403, " not in said[1]
 
 
 def test_two_pages(forge: Fake, tmp_path: Path) -> None:
@@ -368,6 +369,22 @@ def test_a_kill_half_way_leaves_the_old_file_whole(forge: Fake, tmp_path: Path) 
     finally:
         process.kill()
         process.wait()
+    assert into.read_bytes() == kept and [path.name for path in tmp_path.iterdir()] == ["s.json"]
+
+
+def test_a_full_disk_leaves_the_old_file_whole(
+    forge: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = tmp_path / "s.json"
+    assert run(forge, into).exit_code == 0
+    kept = into.read_bytes()
+    forge.answers[RULES] = (200, [])
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert error_of(forge, into).code == "cannot-write"
     assert into.read_bytes() == kept and [path.name for path in tmp_path.iterdir()] == ["s.json"]
 
 
