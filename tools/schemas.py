@@ -33,6 +33,7 @@ from eval_gate.power import Power, Unchanged
 from eval_gate.promotion import Promotion, PromotionRecord, Rules
 from eval_gate.selftest import SelfTest
 from eval_gate.verdict import Verdict
+from eval_tier.evidence.settings import Snapshot
 from longmemeval_convert.models import Conversion
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
@@ -71,6 +72,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "promotion-record-v1": PromotionRecord,
     "promotion-rules-v1": Rules,
     "conversion-v1": Conversion,
+    "snapshot-v1": Snapshot,
 }
 
 

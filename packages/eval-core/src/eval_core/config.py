@@ -89,7 +89,9 @@ class Audit(Closed):
     A declaration is looked for in the files; what rests on one is said to be declared.
     """
 
-    measure: Texts = Field(default=(), description="Commands that measure, as they are typed: `python eval.py`.")
+    measure: Texts = Field(
+        default=(), description="Commands that measure, as they are typed: `python eval.py`."
+    )
     gate: Texts = Field(default=(), description="Commands that grade what was measured and fail on a breach.")
     floors: Texts = Field(default=(), description="The files that hold the floors (TOML, JSON or YAML).")
     inputs: Texts = Field(default=(), description="The files of the judged queries, and other inputs in git.")
@@ -98,9 +100,12 @@ class Audit(Closed):
         description="snapshot: the gate grades a committed snapshot, which another job measures anew.",
     )
     provenance: Texts = Field(default=(), description="Files that say what produced the graded numbers.")
-    publish: Texts = Field(default=(), description="Commands that fail where an outward number is another one.")
+    publish: Texts = Field(
+        default=(), description="Commands that fail where an outward number is another one."
+    )
     jobs: Texts = Field(
-        default=(), description="FILE:JOB, a job of a CI file of another forge, such as `.gitlab-ci.yml:gate`."
+        default=(),
+        description="FILE:JOB, a job of a CI file of another forge, such as `.gitlab-ci.yml:gate`.",
     )
     states: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default={},

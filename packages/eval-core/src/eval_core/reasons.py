@@ -795,6 +795,81 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "evidence-same-run": Entry(1, "Same run twice", "Two pieces of evidence are one run."),
         "evidence-side-missing": Entry(1, "Side missing", "The evidence holds one of the two arms alone."),
     },
+    "Snapshots": {
+        "repository-malformed": Entry(
+            2,
+            "Wrong name of a repository",
+            "A repository is named by its owner and its name, with one slash between them.",
+            "eval-tier snapshot OWNER/NAME",
+        ),
+        "api-malformed": Entry(
+            2,
+            "Wrong address of an API",
+            "The address of a forge's API is https without user and password; http is for this machine alone.",
+        ),
+        "token-malformed": Entry(
+            2, "Wrong token", "The token of the environment holds white space or signs that no token has."
+        ),
+        "snapshot-place-taken": Entry(
+            2,
+            "Place of the snapshot is taken",
+            "What stands where the snapshot would be written is not a snapshot of this repository.",
+            "Name another file with -o, or remove it.",
+        ),
+        "snapshot-edited": Entry(
+            1,
+            "Edited snapshot",
+            "The digest in the snapshot is not that of what it holds, so it is not what the forge answered.",
+        ),
+        "repository-not-shown": Entry(
+            3,
+            "Repository not shown",
+            "There is no such repository at the forge, or the token may not see it.",
+            "Check the name, and set GITHUB_TOKEN to a token that may read the repository.",
+        ),
+        "branch-not-shown": Entry(
+            3,
+            "Branch not shown",
+            "There is no such branch in the repository.",
+            "Name another with --branch.",
+        ),
+        "token-refused": Entry(
+            3,
+            "Token refused",
+            "The forge does not accept the token, or answers nobody without one.",
+            "Set GITHUB_TOKEN or GH_TOKEN to a token that is valid.",
+        ),
+        "forge-unreachable": Entry(
+            3,
+            "Forge not reachable",
+            "The forge gave no answer, or one that broke off. Nothing was written.",
+            "Check the network and --api, and run the command again.",
+        ),
+        "forge-failed": Entry(
+            3,
+            "Forge failed",
+            "The forge answered several times that it failed, which says nothing of its settings. Nothing was written.",
+            "Run the command again later.",
+        ),
+        "forge-limited": Entry(
+            3,
+            "Forge takes no more questions",
+            "The limit of questions is reached, and waiting for its end would take too long. Nothing was written.",
+            "Run the command again after that time, or with a token of its own limit.",
+        ),
+        "forge-answer-odd": Entry(
+            3,
+            "Answer of another form",
+            "The forge's answer is too large, or not of the form that its API documents. Nothing was written.",
+            "Check --api: it names the API, not the site.",
+        ),
+        "redirect-refused": Entry(
+            3,
+            "Redirect refused",
+            "The forge sends the question on to another host, which gets neither the question nor the token.",
+            "If the host is right, name it with --api.",
+        ),
+    },
     "Counts": {
         "ties-reordered": Entry(
             0,
