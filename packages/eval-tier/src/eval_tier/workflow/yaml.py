@@ -149,7 +149,7 @@ def entries(node: Node | None) -> dict[str, tuple[Node, Node]]:
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
             continue
-        if key.value == "<<" and key.style is None:
+        if key.tag == _KNOWN + "merge":
             for source in value.value if isinstance(value, SequenceNode) else (value,):
                 merged = {**entries(source), **merged}
         else:
