@@ -53,7 +53,12 @@ def test_every_form_of_on_is_read(on: str, events: list[str]) -> None:
         ),
         ("strategy: {matrix: {py: [1, 2], exclude: [{py: 1}]}}, steps: []", ("a (2)",), "a", False),
         ("strategy: {matrix: {include: [{py: 1, os: u}]}}, steps: []", ("a (1, u)",), "a", False),
-        ("strategy: {matrix: {py: [1], include: [{py: 1, x: y}, {py: 2}]}}, steps: []", ("a (1, y)", "a (2)"), "a", False),
+        (
+            "strategy: {matrix: {py: [1], include: [{py: 1, x: y}, {py: 2}]}}, steps: []",
+            ("a (1, y)", "a (2)"),
+            "a",
+            False,
+        ),
         ("strategy: {matrix: '${{ fromJSON(x) }}'}, steps: []", ("a",), "a", True),
         ("strategy: {matrix: {py: '${{ fromJSON(x) }}'}}, steps: []", ("a",), "a", True),
     ],
@@ -77,7 +82,10 @@ def test_checks_of_a_job(body: str, checks: tuple[str, ...], template: str, is_o
         ("a: {uses: ./.github/workflows/none.yml}", "does not exist"),
         ("a: {uses: ./.github/workflows/ci.yml}", "calls itself"),
         ("a: {steps: [{uses: ./none}]}", "does not exist"),
-        ("a: {strategy: {matrix: {x: [%s], y: [1, 2, 3]}}, steps: []}" % ", ".join(map(str, range(100))), "256 legs"),
+        (
+            "a: {strategy: {matrix: {x: [%s], y: [1, 2, 3]}}, steps: []}" % ", ".join(map(str, range(100))),
+            "256 legs",
+        ),
     ],
 )
 def test_a_wrong_form_is_a_fault_of_its_job_and_the_rest_is_read(jobs: str, what: str) -> None:
@@ -158,7 +166,12 @@ def test_an_absent_job_is_a_fault() -> None:
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [(FILE, "GitHub Actions"), (".gitlab-ci.yml", "GitLab CI"), (".github/workflows/a/b.yml", None), ("x.yml", None)],
+    [
+        (FILE, "GitHub Actions"),
+        (".gitlab-ci.yml", "GitLab CI"),
+        (".github/workflows/a/b.yml", None),
+        ("x.yml", None),
+    ],
 )
 def test_forge_by_path(path: str, name: str | None) -> None:
     assert forge(path) == name

@@ -48,7 +48,9 @@ def test_unreadable_file_is_one_whole_fault_within_a_second(raw: bytes, what: st
 
 def test_a_duplicate_key_is_a_fault_and_the_rest_is_read() -> None:
     document = yaml.compose("ci.yml", b"a: 1\nb:\n  c: 1\n  c: 2\n")
-    assert [(str(f.place), f.what, f.whole) for f in document.faults] == [("ci.yml:4", "duplicate key 'c'", False)]
+    assert [(str(f.place), f.what, f.whole) for f in document.faults] == [
+        ("ci.yml:4", "duplicate key 'c'", False)
+    ]
     assert yaml.text(yaml.get(yaml.get(document.root, "b"), "c")) == "2"
 
 

@@ -147,7 +147,11 @@ def _triggers(scope: _Scope, node: Node | None, faults: list[Fault]) -> dict[str
     if isinstance(node, ScalarNode):
         return {node.value: Trigger(node.value, scope.place(node))} if node.value else {}
     if isinstance(node, SequenceNode):
-        return {str(n.value): Trigger(str(n.value), scope.place(n)) for n in node.value if isinstance(n, ScalarNode)}
+        return {
+            str(n.value): Trigger(str(n.value), scope.place(n))
+            for n in node.value
+            if isinstance(n, ScalarNode)
+        }
     found: dict[str, Trigger] = {}
     for event, (key, value) in entries(node).items():
         filters: dict[str, tuple[str, ...] | None] = {}
@@ -156,7 +160,9 @@ def _triggers(scope: _Scope, node: Node | None, faults: list[Fault]) -> dict[str
             if given is not None:
                 filters[name.replace("-", "_")] = written = texts(given)
                 if written is None:
-                    faults.append(scope.fault(given, f"`{name}` of `{event}` is neither a text nor a list of texts"))
+                    faults.append(
+                        scope.fault(given, f"`{name}` of `{event}` is neither a text nor a list of texts")
+                    )
                     filters[name.replace("-", "_")] = ()
         found[event] = Trigger(event, scope.place(key), **filters)
     return found
@@ -192,7 +198,9 @@ def _jobs(scope: _Scope, root: Node, outer: _Defaults) -> dict[str, Job]:
 def _job(scope: _Scope, key: str, at: Node, body: Node, outer: _Defaults) -> dict[str, Job]:
     place = scope.place(at)
     if not isinstance(body, MappingNode):
-        return {key: Job(place, key, (key,), key, faults=(scope.fault(at, f"the job {key!r} is not a mapping"),))}
+        return {
+            key: Job(place, key, (key,), key, faults=(scope.fault(at, f"the job {key!r} is not a mapping"),))
+        }
     faults: list[Fault] = []
     defaults = outer.within(scope, body)
     needs = texts(get(body, "needs")) if get(body, "needs") is not None else ()
@@ -357,7 +365,9 @@ def _composite(scope: _Scope, step: Step, uses: str, item: Node, faults: list[Fa
         yield from refused(f"the action {uses!r} is no composite one: its commands are unknown")
         return
     inner = _inside(scope, path, get(document.root, "inputs"), get(item, "with"))
-    yield from _steps(replace(inner, typed=frozenset()), get(runs, "steps"), _Defaults(step.env), faults, step)
+    yield from _steps(
+        replace(inner, typed=frozenset()), get(runs, "steps"), _Defaults(step.env), faults, step
+    )
 
 
 def _legs(scope: _Scope, node: Node | None, faults: list[Fault]) -> tuple[tuple[dict[str, str], ...], bool]:
@@ -392,7 +402,9 @@ def _legs(scope: _Scope, node: Node | None, faults: list[Fault]) -> tuple[tuple[
     names = {name for values in itertools.chain(*axes.values()) for name in values}
     added: list[dict[str, str]] = []
     for include in extra["include"]:
-        fits = [i for i, leg in enumerate(base) if all(leg.get(k) == v for k, v in include.items() if k in names)]
+        fits = [
+            i for i, leg in enumerate(base) if all(leg.get(k) == v for k, v in include.items() if k in names)
+        ]
         for index in fits:
             legs[index].update(include)
         if not fits:
@@ -410,7 +422,9 @@ def _merge(parts: tuple[dict[str, str], ...]) -> dict[str, str]:
 def _flat(scope: _Scope, name: str, node: Node) -> dict[str, str]:
     """A value of a matrix as dotted names and texts, so that `matrix.a.b` is found."""
     if isinstance(node, MappingNode):
-        parts = [_flat(scope, f"{name}.{key}" if name else key, value) for key, (_, value) in entries(node).items()]
+        parts = [
+            _flat(scope, f"{name}.{key}" if name else key, value) for key, (_, value) in entries(node).items()
+        ]
         return _merge(tuple(parts))
     found = scope.text(node)
     return {name: found if found is not None else ", ".join(texts(node) or ("${{ list }}",))}
