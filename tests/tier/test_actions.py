@@ -83,7 +83,7 @@ def test_checks_of_a_job(body: str, checks: tuple[str, ...], template: str, is_o
         ("a: {uses: ./.github/workflows/ci.yml}", "calls itself"),
         ("a: {steps: [{uses: ./none}]}", "does not exist"),
         (
-            "a: {strategy: {matrix: {x: [%s], y: [1, 2, 3]}}, steps: []}" % ", ".join(map(str, range(100))),
+            f"a: {{strategy: {{matrix: {{x: {list(range(100))}, y: [1, 2, 3]}}}}, steps: []}}",
             "256 legs",
         ),
     ],
@@ -175,3 +175,11 @@ def test_an_absent_job_is_a_fault() -> None:
 )
 def test_forge_by_path(path: str, name: str | None) -> None:
     assert forge(path) == name
+
+
+def test_actions_that_use_actions_stop_at_a_budget() -> None:
+    files = {f"{i}__action": "runs: {using: composite, steps: [%s]}" for i in range(8)}
+    for i, name in enumerate(files):
+        files[name] %= ", ".join([f"{{uses: ./{i + 1}}}"] * 20) if i < 7 else ""
+    workflow = read("on: push\njobs: {a: {steps: [{uses: ./0}]}}\n", **files)
+    assert workflow.jobs["a"].faults

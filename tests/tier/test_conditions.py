@@ -49,6 +49,8 @@ def read(raw: str) -> Workflow:
         ("true || false && false", "true", "true", "true"),
         ("a ==", "unknown", "unknown", "unknown"),
         ("(" * 100_000, "unknown", "unknown", "unknown"),
+        ("(" * 10_000, "unknown", "unknown", "unknown"),
+        ("format('{0}{0}', " * 45 + "'x'" + ")" * 45 + " == ''", "unknown", "unknown", "unknown"),
         ("!" * 10_000 + "true", "true", "true", "true"),
         ("nosuch(1)", "unknown", "unknown", "unknown"),
         ("x ${{ true }}", "unknown", "unknown", "unknown"),

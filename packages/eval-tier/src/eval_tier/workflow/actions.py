@@ -21,6 +21,7 @@ MAX_LEGS = 256
 MAX_CALLS = 4
 MAX_STEPS = 2_000
 MAX_JOBS = 500
+MAX_FILES = 100
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _INPUT = re.compile(r"\binputs\.([A-Za-z_][\w-]*)|\binputs\['([^']*)'\]")
@@ -130,7 +131,7 @@ def parse(file: str, raw: bytes, read: Reader) -> Workflow:
     document = yaml.compose(file, raw)
     if document.root is None:
         return Workflow(file, faults=document.faults)
-    scope = _Scope(file, read, {})
+    scope = _Scope(file, _bounded(read), {})
     top = entries(document.root)
     faults = list(document.faults)
     triggers = _triggers(scope, top["on"][1] if "on" in top else None, faults)
@@ -141,6 +142,21 @@ def parse(file: str, raw: bytes, read: Reader) -> Workflow:
         faults.append(scope.fault(node, "`jobs` is not a mapping"))
     jobs = _jobs(scope, document.root, _Defaults({}))
     return Workflow(file, text(get(document.root, "name")) or "", triggers, jobs, tuple(faults))
+
+
+def _bounded(read: Reader) -> Reader:
+    """The same files until the budget of one workflow is spent: calls of calls may multiply without end."""
+    spent = [0, 0]
+
+    def bounded(path: str) -> bytes | None:
+        if spent[0] >= MAX_FILES or spent[1] >= yaml.MAX_BYTES:
+            return None
+        raw = read(path)
+        spent[0] += 1
+        spent[1] += len(raw or b"")
+        return raw
+
+    return bounded
 
 
 def _triggers(scope: _Scope, node: Node | None, faults: list[Fault]) -> dict[str, Trigger]:
@@ -247,7 +263,7 @@ def _called(scope: _Scope, job: Job, uses: str, body: Node, faults: list[Fault])
         return refused(f"reusable workflows are nested more than {MAX_CALLS} levels")
     raw = scope.read(path)
     if raw is None:
-        return refused(f"the reusable workflow {uses!r} does not exist")
+        return refused(f"the reusable workflow {uses!r} does not exist, or too many are read")
     document = yaml.compose(path, raw)
     if document.root is None:
         faults.extend(document.faults)
@@ -347,7 +363,7 @@ def _composite(scope: _Scope, step: Step, uses: str, item: Node, faults: list[Fa
         if raw is not None:
             break
     else:
-        yield from refused(f"the action {uses!r} does not exist")
+        yield from refused(f"the action {uses!r} does not exist, or too many are read")
         return
     if path in scope.calls or path == scope.file:
         yield from refused(f"the action {uses!r} uses itself")

@@ -300,9 +300,9 @@ def covers(workflow: Workflow, event: Event, branch: str) -> tuple[Truth, str, P
             and not kinds <= set(trigger.types)
         ):
             found = ("varies", f"its types leave out {', '.join(sorted(kinds - set(trigger.types)))}")
-        if found[0] == "true" and (trigger.paths is not None or trigger.paths_ignore is not None):
-            if trigger.paths != ("**",):
-                found = ("varies", "it starts for some paths only; elsewhere its checks stay pending")
+        filtered = trigger.paths not in (None, ("**",)) or trigger.paths_ignore is not None
+        if found[0] == "true" and filtered:
+            found = ("varies", "it starts for some paths only; elsewhere its checks stay pending")
         if best is None or _RANK.index(found[0]) < _RANK.index(best[0]):
             best = (*found, trigger.place)
     if best is not None:

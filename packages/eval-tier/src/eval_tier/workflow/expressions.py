@@ -297,6 +297,8 @@ def _contains(where: Any, what: Any) -> bool:
 
 
 def _format(pattern: str, *given: Any) -> str:
+    if len(pattern) * sum(len(_text(value)) + 1 for value in given) > 100 * MAX_LENGTH:
+        raise ValueError("the text would be too long")
     return re.sub(r"\{\{|\}\}|\{(\d+)\}", lambda m: _text(given[int(m[1])]) if m[1] else m[0][0], pattern)
 
 

@@ -17,7 +17,7 @@ MAX_TEXT = 2_000_000
 MAX_DEPTH = 100
 
 _BRACKET = re.compile(r"[\[\]{}]")
-_COMPACT = re.compile(r"(?:[-?:][ \t]+){%d}" % MAX_DEPTH)
+_COMPACT = re.compile(rf"(?:[-?:][ \t]+){{{MAX_DEPTH}}}")
 _KNOWN = "tag:yaml.org,2002:"
 
 
