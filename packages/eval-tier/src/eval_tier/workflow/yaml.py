@@ -159,7 +159,14 @@ def entries(node: Node | None) -> dict[str, tuple[Node, Node]]:
 
 def get(node: Node | None, key: str) -> Node | None:
     """The value of a key of a mapping; None where it is absent or the node is no mapping."""
-    found = entries(node).get(key)
+    if not isinstance(node, MappingNode):
+        return None
+    merged = False
+    for name, value in reversed(node.value):
+        if name.value == key and isinstance(name, ScalarNode):
+            return value  # type: ignore[no-any-return]
+        merged = merged or name.value == "<<"
+    found = entries(node).get(key) if merged else None
     return found[1] if found else None
 
 
