@@ -164,7 +164,7 @@ def get(node: Node | None, key: str) -> Node | None:
     merged = False
     for name, value in reversed(node.value):
         if name.value == key and isinstance(name, ScalarNode):
-            return value  # type: ignore[no-any-return]
+            return value
         merged = merged or name.value == "<<"
     found = entries(node).get(key) if merged else None
     return found[1] if found else None
