@@ -1,0 +1,191 @@
+"""One YAML file as nodes with lines: no value is converted, so `on` stays a text, and a hostile file ends in faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from eval_tier.workflow.models import Fault, Place
+
+MAX_BYTES = 1_000_000
+MAX_NODES = 20_000
+MAX_TEXT = 2_000_000
+MAX_DEPTH = 100
+
+_BRACKET = re.compile(r"[\[\]{}]")
+_COMPACT = re.compile(rf"(?:[-?:][ \t]+){{{MAX_DEPTH}}}")
+_KNOWN = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The mapping at the top, acyclic and small once unrolled; None where nothing of the file was read."""
+
+    root: MappingNode | None
+    faults: tuple[Fault, ...] = ()
+
+
+def has_c_loader() -> bool:
+    """Whether PyYAML was built with libyaml; without it the same files are read, about ten times slower."""
+    return hasattr(yaml, "CSafeLoader")
+
+
+def compose(file: str, raw: bytes) -> Document:
+    """Read one document whose top is a mapping.
+
+    A duplicate key is a fault that leaves the file readable (its last value is read): the forge refuses such a file,
+    so whoever relies on it must look at the faults. Every other fault is `whole`.
+    """
+
+    def refused(what: str, line: int | None = None) -> Document:
+        return Document(None, (Fault(Place(file, line), what, whole=True),))
+
+    if len(raw) > MAX_BYTES:
+        return refused(f"the file has {len(raw):,} bytes; at most {MAX_BYTES:,} are read")
+    try:
+        source = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return refused("the file is not UTF-8", raw.count(b"\n", 0, error.start) + 1)
+    if _COMPACT.search(source) or _brackets(source) > MAX_DEPTH:
+        return refused(f"the file nests more than {MAX_DEPTH} levels")
+    loader = yaml.CSafeLoader if has_c_loader() else yaml.SafeLoader
+    try:
+        root = yaml.compose(source, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        if error.context == "expected a single document in the stream":
+            return refused("the file has several documents; one is read", mark.line + 1 if mark else None)
+        return refused(f"not YAML: {error.problem or error.context}", mark.line + 1 if mark else None)
+    except (yaml.YAMLError, ValueError) as error:
+        return refused(f"not YAML: {str(error).splitlines()[0]}")
+    except RecursionError:
+        return refused(f"the file nests more than {MAX_DEPTH} levels")
+    if root is None:
+        return refused("the file is empty")
+    if not isinstance(root, MappingNode):
+        return refused("the top of the file is not a mapping", line(root))
+    faults: list[Fault] = []
+    for what, node in _faults(root):
+        fault = Fault(Place(file, line(node)), what, whole=not what.startswith("duplicate"))
+        if fault.whole:
+            return Document(None, (fault,))
+        faults.append(fault)
+    return Document(root, tuple(faults))
+
+
+def _brackets(source: str) -> int:
+    """The deepest nesting of brackets, those inside texts counted too: an upper bound of flow nesting."""
+    if source.count("[") + source.count("{") <= MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for match in _BRACKET.finditer(source):
+        depth = depth + 1 if match[0] in "[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _faults(root: Node) -> Iterator[tuple[str, Node]]:
+    """What is wrong below a node, found in one walk that unrolls aliases within the budget."""
+    count = size = 0
+    path: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, True)]
+    while stack:
+        node, entering = stack.pop()
+        if not entering:
+            path.discard(id(node))
+            continue
+        count += 1
+        if not node.tag.startswith(_KNOWN):
+            yield f"the tag {node.tag!r} is unknown", node
+            return
+        if isinstance(node, ScalarNode):
+            size += len(node.value)
+            if size > MAX_TEXT:
+                yield f"more than {MAX_TEXT:,} characters once aliases are unrolled", node
+                return
+            continue
+        if id(node) in path:
+            yield "an alias contains itself", node
+            return
+        if count + len(node.value) > MAX_NODES:
+            yield f"more than {MAX_NODES:,} nodes once aliases are unrolled", node
+            return
+        if len(path) >= MAX_DEPTH:
+            yield f"the file nests more than {MAX_DEPTH} levels", node
+            return
+        path.add(id(node))
+        stack.append((node, False))
+        if isinstance(node, SequenceNode):
+            stack.extend([(child, True) for child in node.value])
+            continue
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, ScalarNode):
+                if key.value in seen and key.value != "<<":
+                    yield f"duplicate key {key.value!r}", key
+                seen.add(key.value)
+                count += 1
+                size += len(key.value)
+            else:
+                stack.append((key, True))
+            stack.append((value, True))
+
+
+def line(node: Node) -> int:
+    """The line, from 1, on which a node begins."""
+    return int(node.start_mark.line) + 1
+
+
+def entries(node: Node | None) -> dict[str, tuple[Node, Node]]:
+    """The key and value nodes of a mapping by key, merge keys (`<<`) applied; empty for anything else."""
+    if not isinstance(node, MappingNode):
+        return {}
+    own: dict[str, tuple[Node, Node]] = {}
+    merged: dict[str, tuple[Node, Node]] = {}
+    for key, value in node.value:
+        if not isinstance(key, ScalarNode):
+            continue
+        if key.tag == _KNOWN + "merge":
+            for source in value.value if isinstance(value, SequenceNode) else (value,):
+                merged = {**entries(source), **merged}
+        else:
+            own[key.value] = (key, value)
+    return {**merged, **own} if merged else own
+
+
+def get(node: Node | None, key: str) -> Node | None:
+    """The value of a key of a mapping; None where it is absent or the node is no mapping."""
+    if not isinstance(node, MappingNode):
+        return None
+    merged = False
+    for name, value in reversed(node.value):
+        if name.value == key and isinstance(name, ScalarNode):
+            return value
+        merged = merged or name.value == "<<"
+    found = entries(node).get(key) if merged else None
+    return found[1] if found else None
+
+
+def text(node: Node | None) -> str | None:
+    """The text of a scalar as written (`null` and an empty value are ""); None for anything else."""
+    if not isinstance(node, ScalarNode):
+        return None
+    return "" if node.tag == _KNOWN + "null" else str(node.value)
+
+
+def texts(node: Node | None) -> tuple[str, ...] | None:
+    """A text or a list of texts; None for anything else."""
+    if isinstance(node, ScalarNode):
+        return (str(node.value),) if text(node) else ()
+    if isinstance(node, SequenceNode) and all(isinstance(item, ScalarNode) for item in node.value):
+        return tuple(str(item.value) for item in node.value)
+    return None
+
+
+def script_line(node: Node) -> int:
+    """The line on which the content of a text begins: the next one for the block forms `|` and `>`."""
+    return line(node) + (getattr(node, "style", None) in ("|", ">"))
