@@ -13,11 +13,11 @@ from .triggers import covers, started
 __all__ = ["Scene", "covers", "reach", "step_runs", "truth"]
 
 #: Every action of `pull_request` on one that is open: `closed` is not among them.
-_ACTIONS = tuple(
-    "opened synchronize reopened edited labeled unlabeled assigned unassigned locked unlocked milestoned demilestoned "
-    "ready_for_review converted_to_draft review_requested review_request_removed auto_merge_enabled "
-    "auto_merge_disabled enqueued dequeued".split()
-)
+_ACTIONS = """
+opened synchronize reopened edited labeled unlabeled assigned unassigned locked unlocked milestoned demilestoned
+ready_for_review converted_to_draft review_requested review_request_removed auto_merge_enabled auto_merge_disabled
+enqueued dequeued
+"""
 _FACTS = {
     "labels": "the labels of the pull request",
     "title": "the title of the pull request",
@@ -153,7 +153,7 @@ class _Contexts:
             case ["repository", "owner", "login"]:
                 return self.named("owner")
             case ["action"] if pull:
-                return among(_ACTIONS, "varies", "what happened to the pull request")
+                return among(_ACTIONS.split(), "varies", "what happened to the pull request")
             case ["action"] if queue:
                 return known("checks_requested")
             case ["pull_request", *rest] if pull:
