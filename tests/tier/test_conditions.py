@@ -202,6 +202,7 @@ HOSTILE = [
     "true" + " == true" * 2_000,
     "a" + "[a" * 2_000,
     "x" * 1_000_000,
+    "true" + " && true" * 3_000,
     " " * 1_000_000 + "'",
     "fromJSON('" + "[" * 20_000 + "')",
     "0x" + "f" * 20_000 + " == 1 && vars.X",
@@ -286,6 +287,7 @@ def flow(*jobs: Job, **triggers: dict[str, tuple[str, ...]]) -> Workflow:
 FORK = f"{PULL}.head.repo.fork == false"
 NEEDS = [
     ("row 7: skipped with what it needs", [job("test", "false"), job("results", None, "test")], "f"),
+    ("success is implied", [job("test", "false"), job("results", "github.base_ref == 'main'", "test")], "f"),
     ("an aggregator that always runs", [job("test", "false"), job("results", "always()", "test")], "t"),
     ("not cancelled", [job("test", FORK), job("results", "!cancelled()", "test")], "t"),
     ("not failed", [job("test", FORK), job("results", "!failure()", "test")], "t"),
