@@ -49,6 +49,11 @@ def words(text: str) -> list[str]:
     return [word for word in _WORDS.findall(folded(text)) if word[0] == "_" or any(map(str.isalnum, word))]
 
 
+def blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: white space, characters without width, controls, a byte-order mark."""
+    return all(sign.isspace() or unicodedata.category(sign) in ("Cc", "Cf") for sign in text)
+
+
 def version() -> str:
     """The rule, and the library that knows the scripts: equal versions give equal words."""
     from importlib.metadata import version as installed
