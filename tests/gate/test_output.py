@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
     from conftest import Done, Space
 
+#: Copies files to elsewhere: a verb, and a file that is not copied whole.
+COPIES = {
+    "demo": (("eval_gate", "demo", "--into", "d"), "notes/queries.jsonl"),
+    "self-test": (("eval_gate", "self-test"), "workspace/policy/evidence/notes.jsonl"),
+    "self-test, report": (("eval_gate", "self-test"), "workspace/.eval/reports/notes.json"),
+    "query add": (("eval_core", "query", "add", "set", "asked.jsonl"), "queries.jsonl"),
+}
+
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
@@ -304,3 +312,25 @@ def test_a_plain_verdict_fits_the_schema_too(space: Space) -> None:
         text = space.gate("check", "--floors", "plain.toml", "--allow-unbound")
         assert (text.code, "Unbound: nothing ties" in text.out) == (code, True)
         assert [line for line in text.out.splitlines() if width(line) > 100] == []
+
+
+@pytest.mark.parametrize("case", COPIES)
+def test_a_copy_that_finds_no_room_is_said_of_its_file(passes: None, space: Space, case: str) -> None:
+    """An error for each file, a list of them or an internal error is not what a person can act on."""
+    (module, *words), name = COPIES[case]
+    if case.endswith("report"):
+        space.evidence.unlink()
+    question = {"text": "who lent me a red bicycle in spring", "relevant": ["d01"]}
+    (space.root / "asked.jsonl").write_text(json.dumps(question) + "\n")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", module, *words],
+        cwd=space.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, said, mend = done.stderr.splitlines()
+    assert said.endswith(f"/{name}: cannot be written: File too large")
+    assert mend == "  Check permissions and free space."
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 2

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ def digest_file(path: Path) -> str:
 
 
 #: What a full, limited or failing disk answers while a file is being written.
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 
 
 @contextlib.contextmanager
@@ -78,7 +79,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(name)
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in FULL:
                 raise unwritable(path, error) from error
             raise
     _sync_folder(path.parent)
@@ -169,6 +170,20 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     with atomic(path) as stream:
         for line in lines:
             stream.write(line + b"\n")
+
+
+def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a file with its mode, also as the `copy_function` of `shutil.copytree`, which would list all that fails.
+
+    Raises:
+        CouldNot: one of the two cannot be read, or written.
+    """
+    try:
+        shutil.copy2(source, target)
+    except OSError as error:
+        if error.filename == os.fspath(source) and error.filename2 is None:
+            raise unreadable(Path(source), error) from error
+        raise unwritable(Path(target), error) from error
 
 
 def refuse_input(option: str, output: Path, inputs: Iterable[Path]) -> None:
