@@ -334,3 +334,45 @@ def test_a_copy_that_finds_no_room_is_said_of_its_file(passes: None, space: Spac
     assert mend == "  Check permissions and free space."
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 2
+
+
+#: Each verb that takes the name of an arm, with one that nobody has.
+UNKNOWN = [
+    "eval_core measure nots",
+    "eval_core show nots",
+    "eval_core show baseline:nots",
+    "eval_core explain nots q01",
+    "eval_core explain notes q01 --against nots",
+    "eval_core explain notes q01 --against baseline:nots",
+    "eval_core compare notes nots",
+    "eval_core compare baseline:nots notes",
+    "eval_core compare notes nots --qrels set/qrels/test.tsv",
+    "eval_core publish --check page.md",
+    "eval_gate check nots",
+    "eval_gate check --report nots=x.json",
+    "eval_gate floor nots",
+    "eval_gate floor nots --measure",
+    "eval_gate floor nots --from .eval",
+    "eval_gate power nots",
+    "eval_gate aa nots",
+    "eval_gate aa nots --evidence",
+    "eval_gate promote nots --over notes",
+    "eval_gate promote notes --over nots",
+    "eval_gate self-test nots",
+]
+
+
+@pytest.mark.parametrize("command", UNKNOWN)
+def test_an_arm_that_is_not_there_has_the_nearest_and_a_list_of_those_that_are(
+    space: Space, command: str
+) -> None:
+    """One sentence, whichever verb was given the name, and none that says how to measure it."""
+    (space.root / "page.md").write_text("<!-- metrics nots: mrr -->\n<!-- /metrics -->\n")
+    (space.root / "policy" / "promotion.toml").write_text(
+        'schema = "promotion-rules-v1"\n[[rule]]\nover = "n"\nconditions = [{ metric = "mrr", is = "higher" }]\n'
+    )
+    program, *words = command.split()
+    done = (space.core if program == "eval_core" else space.gate)(*words)
+    assert done.code == 2
+    assert "'nots'; did you mean 'notes'?  (arms: notes)" in done.err
+    assert "nots --measure" not in done.err

@@ -230,14 +230,18 @@ class _Runs:
 
     def of(self, name: str, drift: float | None) -> list[Line]:
         """The runs of an arm."""
-        from eval_core.errors import Refused, did_you_mean
-        from eval_gate.floors import history
+        from eval_core.config import arms_in
+        from eval_core.errors import Refused, unknown_arm
+        from eval_gate.floors import arms_of, history
 
+        known = arms_of(self.output) if self.runs is None else self.runs
+        if name not in known and name not in (configured := arms_in(self.config)):
+            raise unknown_arm(name, [*configured, *known])
         if self.runs is None:
             return history(name, self.output, drift, _note)
         if name not in self.runs:
-            hint = f"{did_you_mean(name, self.runs)}  (arms: {', '.join(self.runs)})"
-            raise Refused("report-missing", f"none of the paths has a report of it{hint}", subject=name)
+            what = f"none of the paths has a report of it  (arms: {', '.join(self.runs)})"
+            raise Refused("report-missing", what, subject=name)
         return self.runs[name]
 
 
