@@ -36,7 +36,7 @@ def side_of(name: str, config: Path) -> Entry:
     try:
         return of_report(str(path), read_report(path, arm))
     except Refused as error:
-        if error.code == "report-malformed" and _is_run(path):
+        if error.code == "report-malformed" and is_run(path):
             raise Misuse(
                 "run-without-qrels",
                 "is a run, not a report; say --qrels FILE, the judgements to score it against",
@@ -98,10 +98,11 @@ def _file_of(name: str, config: Path, noun: str, suffix: str) -> tuple[Path, str
     raise unknown_arm(name, [*arms, *measured], f"there is neither a {noun} nor an arm")
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
     """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
     line, value = first_line(path)
-    six = len(line.split()) == 6 and not line.startswith(b"{")
+    fields = line.split()
+    six = len(fields) == 6 and fields[3].lstrip(b"-").isdigit()
     return six or value.get("schema") == "run-v1" or "ids" in value
 
 

@@ -114,7 +114,9 @@ class Dataset:
             told.append(f"{count(len(wordless), 'query', 'queries')} without a word: {named}")
         for text, equal in Counter(filter(None, texts.values())).most_common(1):
             if equal >= FEWEST and equal > len(texts) / 2:
-                told.append(f"{equal:,} of {count(len(texts), 'query', 'queries')} ask the same: {clip(text, 60)!r}")
+                told.append(
+                    f"{equal:,} of {count(len(texts), 'query', 'queries')} ask the same: {clip(text, 60)!r}"
+                )
         return told
 
 
