@@ -111,7 +111,7 @@ def floor(
     """Propose the bar that measured runs give, and write it: floors, baseline, budget and evidence."""
     from eval_core.reports.provenance.configuration import configuration
     from eval_gate.check import sets
-    from eval_gate.floors import Wish, beside_the_command, plain
+    from eval_gate.floors import Wish, beside_the_command, check_keys, plain
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
@@ -129,6 +129,7 @@ def floor(
         reasons=said,
         typed=context.meta[TYPED],
     )
+    check_keys(wish)
     configured = configuration(config) if config.exists() else None
     bar = _Bar(policy, configured, native=form == "native")
     source = _Runs(output, config, places, measuring, bar)
