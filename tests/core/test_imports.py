@@ -472,7 +472,7 @@ def test_a_set_appears_whole_or_not_at_all(desk: Space, monkeypatch: pytest.Monk
     rename = Path.rename
 
     def fail(self: Path, target: Path) -> Path:
-        if self.name == "set":
+        if self.name == "new-out":
             raise OSError(28, "No space left on device")
         return rename(self, target)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.errors import Misuse
+from eval_core.files import staged
 from eval_core.imports.corpus import Documents, Match, Place, locate
 from eval_core.imports.importer import CONSEQUENCE, Importer, Question
 from eval_core.imports.models import Imported, LeftOut, Reason
@@ -67,11 +68,9 @@ def import_set(
     if reading.documents is not None and corpus is not None:
         what = "the file holds its own documents, and no others can be given"
         raise Misuse("corpus-unclear", what, file=path, mend="Leave out --corpus.")
-    with tempfile.TemporaryDirectory(prefix="eval-import-") as beside:
+    with staged(Path(tempfile.gettempdir()) / "eval-import") as beside:
         found = (
-            Place(reading.documents or ())
-            if corpus is None
-            else locate(corpus, include, place, Path(beside), path)
+            Place(reading.documents or ()) if corpus is None else locate(corpus, include, place, beside, path)
         )
         match = match or ("path" if found.source else "id")
         documents = Documents(found.documents, match)
