@@ -492,11 +492,11 @@ def test_a_writer_that_is_killed_between_two_moves_is_made_good_by_the_next(
         words = ["lme.json", "-o", "set", "--force", "--ids", "original", "--text", "all"]
         place = desk.root / "set"
     before = contents(desk.root)
-    done = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-c", KILLED, str(number), module, *words], cwd=desk.root, capture_output=True
     )
-    killed = done.returncode == -signal.SIGKILL
-    assert killed == (number <= (2 if module == "eval_core" else 3)), done.stderr
+    killed = child.returncode == -signal.SIGKILL
+    assert killed == (number <= (2 if module == "eval_core" else 3)), child.stderr
     # Without --force: refused, for the set is there, and nothing else is.
     words.remove("--force")
     done = desk.core(*words) if module == "eval_core" else desk.convert(*words)

@@ -194,7 +194,9 @@ def recover(place: Path) -> None:
         for name in [entry.name for entry in os.scandir(place.parent) if own.fullmatch(entry.name)]:
             left = place.parent / name
             with contextlib.suppress(OSError):
-                lock = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
+                lock = os.open(
+                    left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+                )
                 try:
                     if os.fstat(lock).st_uid != os.geteuid():
                         continue  # anyone may make a folder in a shared one
