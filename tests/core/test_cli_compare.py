@@ -292,7 +292,7 @@ def test_a_refusal_shows_the_texts_of_others_and_does_nothing_else(space: Space)
     assert item == f"- queries: {told}"
     assert len(done.err.splitlines()) == 3
     assert held("one", "no\x1b<b>.json", "--format", "markdown", where=space.root).out == (
-        "**REFUSED** no\\\\x1b&lt;b&gt;.json: there is no such file\n"
+        "**REFUSED** no\\\\x1b&lt;b&gt;.json: there is no such report\n"
     )
 
 
@@ -324,12 +324,17 @@ def test_another_task_is_refused_in_every_format(arms: Path, form: str) -> None:
     ("arguments", "code", "reason", "told"),
     [
         (["usual", "flat", "-m", "recall@11"], 1, "cutoff-beyond-limit", "take a cut-off of 10 at most"),
-        (["usual", "gone.json"], 1, "report-missing", "gone.json: there is no such file"),
-        (["usual", "never"], 1, "report-missing", "Make it:  eval-core measure never"),
+        (["usual", "gone.json"], 1, "report-missing", "gone.json: there is no such report"),
+        (
+            ["usual", "usualy"],
+            2,
+            None,
+            "there is neither a report nor an arm 'usualy'; did you mean 'usual'?",
+        ),
         (["baseline:kind", "flat"], 2, None, "set its bar: eval-gate floor kind --measure --write"),
         (["usual", "torn.json"], 1, "report-malformed", "torn.json: is not whole JSON"),
         (["deep", "deep"], 1, "report-malformed", "deep: is not whole JSON"),
-        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file, nor "),
+        (["memory", "memory"], 1, "report-missing", "memory: is a folder, not a file"),
         (["./memory", "usual"], 1, "report-missing", "./memory: is a folder, not a file"),
         (["usual", "flat", "-m", "recal@10"], 2, None, "did you mean 'recall@10'?"),
         (

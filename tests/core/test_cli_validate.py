@@ -172,10 +172,42 @@ def test_a_configuration_is_sound_only_if_measuring_would_take_it(shelves: Space
     assert "arms.\"three\".dataset = 'nowhere': there is no such dataset folder" in done.out
 
 
-def test_a_part_of_a_set_is_validated_by_its_folder(shelves: Space) -> None:
-    done = shelves.core("validate", "set/queries.jsonl")
-    assert done.code == 2
-    assert "eval-core validate set" in done.out
+#: A path of the workspace, what it is said to be, and how the mend begins.
+OTHERS = {
+    "set/queries.jsonl": ("part of a set", "eval-core validate set"),
+    "set/qrels/test.tsv": ("part of a set", "eval-core validate set --split test"),
+    "set/qrels": ("part of a set", "eval-core validate set"),
+    "policy": ("the policy", "eval-gate check --policy policy"),
+    "policy/floors.toml": ("the policy", "eval-gate check --policy policy"),
+    "policy/evidence": ("not a set", "eval-core validate policy/evidence/*.jsonl"),
+    ".eval/reports": ("not a set", "eval-core validate .eval/reports/*.json"),
+    ".eval/runs/arm.jsonl": ("is a run", "eval-core score --run .eval/runs/arm.jsonl --qrels FILE"),
+    ".eval/runs/arm.trec": ("is a run", "eval-core score --run .eval/runs/arm.trec --qrels FILE"),
+    "adapter.py": ("not what `validate` checks", "Name the folder of a set"),
+    "one line.txt": ("not what `validate` checks", "Name the folder of a set"),
+    "other.json": ("without a schema", "Name the folder of a set"),
+    "other.jsonl": ("not what `validate` checks", "Name the folder of a set"),
+}
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_what_is_not_validated_by_itself_says_what_it_is_and_what_to_validate(
+    vouched: Space, path: str
+) -> None:
+    (vouched.root / "policy" / "evidence").mkdir(parents=True)
+    for name in ("floors.toml", "evidence/arm.jsonl"):
+        (vouched.root / "policy" / name).write_text("")
+    (vouched.root / ".eval/runs/arm.trec").write_text("q1 Q0 d1 1 0.5 arm\n")
+    (vouched.root / "adapter.py").write_text("import os\n")
+    (vouched.root / "one line.txt").write_text("one two three four five six\n")
+    for name in ("other.json", "other.jsonl"):
+        (vouched.root / name).write_text('{"a": 1}\n')
+    done = vouched.core("validate", path)
+    (said, mend), (what, command) = done.out.splitlines(), OTHERS[path]
+    assert said.startswith(f"{path}: is ")
+    assert what in said
+    assert mend.startswith(f"  {command}")
+    assert (done.code, done.err) == (2, "")
 
 
 def test_queries_that_nobody_judged_are_counted(shelves: Space) -> None:

@@ -91,6 +91,27 @@ def test_round2_n7_a_copy_in_escapes_is_a_copy(word: str, ascii_: bool, tmp_path
     assert "holds 6 of 6 queries" in told(folder)[0]
 
 
+@pytest.mark.parametrize(
+    "between", [r"\n", r"\t", r"\r\n", r"\u0020", "&nbsp;", "&#32;", r"\"\/", "\\\\", " "]
+)
+def test_round2_n7_a_copy_with_escapes_or_entities_between_words_is_a_copy(
+    between: str, tmp_path: Path
+) -> None:
+    """N7: a wrapped text in JSON glues the `n` of `\\n` to the next word; HTML writes a space as an entity."""
+    gold = "; ".join(TEXTS[name].replace(" ", between) for name in NINE)
+    folder = write_set(tmp_path / "set", definition='name = "n"\n', **with_document(gold))
+    assert told(folder) == [SAID.format(held=9, queries=9)]
+
+
+def test_round2_n7_a_path_with_backslashes_is_found_as_it_is_written(tmp_path: Path) -> None:
+    """N7: undoing escapes would take the first letter of each of its folders."""
+    queries = {f"q{n}": rf"open the file C:\new\table{n}" for n in range(6)}
+    documents = {"d": "nothing", "gold.txt": "\n".join(queries.values())}
+    judged = [(name, "d", 1) for name in queries]
+    folder = write_set(tmp_path / "set", documents, queries, judged, 'name = "n"\n')
+    assert "holds 6 of 6 queries" in told(folder)[0]
+
+
 def test_round2_n7_one_sentence_that_many_queries_ask_is_no_copy(tmp_path: Path) -> None:
     """N7: texts are counted once: twenty people may ask the same."""
     queries = {f"q{n}": "what do I like best" for n in range(20)}

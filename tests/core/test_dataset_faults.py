@@ -258,7 +258,7 @@ def test_one_thing_wrong_is_one_fault_at_its_line(tmp_path: Path, case: str) -> 
     assert found.startswith(expected)
 
 
-@pytest.mark.parametrize("text", ["", " \n\t\u3000"])
+@pytest.mark.parametrize("text", ["", " \n\t\u3000", "\u200b\u200d", "\ufeff", "\x00"])
 @pytest.mark.parametrize("definition", [DEFINITION, None])
 def test_round2_n8_an_empty_query_is_a_fault_unless_it_is_marked(
     text: str, definition: str | None, tmp_path: Path
@@ -270,6 +270,14 @@ def test_round2_n8_an_empty_query_is_a_fault_unless_it_is_marked(
     told = "query 'q3' has an empty text; write it, or mark the query unanswerable"
     assert faults(tmp_path / "bare") == [QUERIES_3 + told]
     assert load(tmp_path / "marked").unscorable == {"q3"}
+
+
+def test_round2_n8_a_query_of_operators_is_asked(tmp_path: Path) -> None:
+    """N8: it has no word, and can be seen."""
+    documents = {"d1": "a <=> b", "d2": "std::move"}
+    judged = [("q1", "d1", 1), ("q2", "d2", 1)]
+    write_set(tmp_path / "set", documents, {"q1": "<=>", "q2": "::"}, judged, DEFINITION)
+    assert load(tmp_path / "set").unscorable == frozenset()
 
 
 def first_line(name: str, text: str | bytes) -> Callable[[Path], None]:

@@ -150,6 +150,9 @@ def test_records_of_many_forms_are_read(
         ("id,query,expected\n".encode("utf-16"), (), "is UTF-16"),
         (gzip.compress(records({}).encode(), mtime=0)[:-9], (), "the gzip file is cut short"),
         ("id,query,expected,id\nq1,what?,d1,q2\n", (), "a.csv:1: column 'id' is there twice"),
+        ("\ufeff\ufeffid,query,expected\nq1,w,d1\n", (), "a.csv:1: column '\\ufeffid' holds a character that is not s"),
+        ("id,qu\x1bery,expected\nq1,w,d1\n", (), "a.csv:1: column 'qu\\x1bery' holds a character that is not shown"),
+        (records({"query": "w" * 100_001}), (), "a.csv:1: the query has 100,001 characters, and may have 100,000"),
         ("id,query,expected\nq1,what,ever,d1\n", (), "a.csv:2: has 4 cells and the header 3 columns"),
         ('id,query,expected\nq1,"what?,d1\n', (), "a.csv:2: not CSV: "),
         ("id,query,expected\nq1,,d1\nq2,who?,d1\n", (), "a.csv:2: query is empty"),
@@ -223,12 +226,37 @@ def test_files_that_do_not_fit_are_refused(desk: Space, path: str, corpus: str, 
     assert told in refused(desk, "records", path, "--corpus", corpus, code=code)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "warns"),
+    [("verdict", "x", True), ("note", "bad", True), ("note", "Not relevant", True), ("note", "seen", False)],
+)
+def test_a_field_that_looks_like_a_grade_and_is_not_read_is_pointed_at(
+    desk: Space, field: str, value: str, warns: bool
+) -> None:
+    put(desk, "a.jsonl", records({field: value}))
+    found = import_(desk, "records", "a.jsonl")
+    said = (
+        f"{field}, which looks like a grade: each document counts as relevant, unless you say --grade {field}"
+    )
+    assert found["dropped"] == {said if warns else field: 1}
+
+
+def test_entities_of_topics_are_read(desk: Space) -> None:
+    put(desk, "qrels", "1 0 d1 1\n")
+    put(desk, "topics", "<top><num>1<title>R&amp;D &lt;here&gt; &ampersand</top>")
+    import_(desk, "trec", "topics", "--qrels", "qrels")
+    assert queries(desk.root / "out")[0]["text"] == "R&D <here> &ampersand"
+
+
 def test_a_set_inside_its_corpus_is_no_part_of_it(desk: Space) -> None:
     put(desk, "a.jsonl", records({"expected": "backup.md"}))
     inside = ("--corpus", "docs", "-o", "docs/sets/s")
     assert "docs/sets/s: lies inside the corpus docs, and would be" in refused(
         desk, "records", "a.jsonl", *inside
     )
+    for glob in ("**/*", "**/*.tsv", "sets/**"):
+        globs = ("--include", "**/*.md", "--include", glob)
+        assert "lies inside the corpus docs" in refused(desk, "records", "a.jsonl", *inside, *globs)
     for _ in range(2):
         done = desk.core("import", "records", "a.jsonl", *inside, "--include", "**/*.md", "--force")
         assert " 4 documents" in done.out, done.err
@@ -349,6 +377,12 @@ def test_a_gold_set_keeps_kinds_and_tags(desk: Space) -> None:
         ("- !!python/object/apply:os.getcwd []", "gold.yaml:1: is not YAML: "),
         ("[" * 5_000, "nested too deeply"),
         ("- {? [a] : b}", "gold.yaml"),
+        ("\n- {id: a, query: 2024-13-01, expected_sources: [d1]}", "gold.yaml:2: is not YAML: '2024-13-01' reads as a"),
+        (f"- {{id: {'9' * 5000}, query: w, expected_sources: [d1]}}", "reads as a number and is none; write it in q"),
+        ("- [{id: a}]", "gold.yaml:1: [{'id': 'a'}] is no entry"),
+        ('- {id: a, query: w, expected_sources: [d1], tags: ["\\ud800"]}', "gold.yaml:1: holds half of a surr"),
+        ('- {id: a, query: w, kind: "\\ud800", expected_sources: [d1]}', "gold.yaml:1: holds half of a surr"),
+        (f"- {{id: a, query: {'w' * 100_001}, expected_sources: [d1]}}", "1: the query has 100,001 characters, and"),
     ],
 )  # fmt: skip
 def test_a_gold_set_that_is_wrong_is_refused(desk: Space, text: str, told: str) -> None:
@@ -409,6 +443,11 @@ def test_trec_topics_are_joined_with_their_judgements(desk: Space, topics: str, 
         ("<top><title>a</top>", QRELS, "topics:1: topic has no <num>"),
         ("<top><num>1</top>", QRELS, "topics:1: topic '1' has no text"),
         ("1\ta\n1\tb\n", QRELS, "topics:2: topic '1' again (first at line 1)"),
+        (
+            "<top><num>1<title>a</top><top><num>1<title>b</top>",
+            QRELS,
+            "topics:1: topic '1' again (first at line 1)",
+        ),
         ("1 a\n", QRELS, "topics:1: expected id TAB text, found '1 a'"),
         ('<topics><topic number="1"/></topics>', QRELS, "topics: holds no topic; expected <top> <num>"),
         (b"1\tcaf\xe9\n", QRELS, "topics:1: is not UTF-8: byte 0xe9"),
@@ -472,7 +511,7 @@ def test_a_set_appears_whole_or_not_at_all(desk: Space, monkeypatch: pytest.Monk
     rename = Path.rename
 
     def fail(self: Path, target: Path) -> Path:
-        if self.name == "set":
+        if self.name == "new-out":
             raise OSError(28, "No space left on device")
         return rename(self, target)
 

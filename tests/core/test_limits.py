@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import tracemalloc
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -312,6 +313,38 @@ def test_the_mean_share_of_words_with_other_documents() -> None:
         {"q1": {"d1": 1}, "q2": {"d2": 1}},
     )
     assert found.overlap.others == pytest.approx((3 / 12 + 1 / 4) / 2)
+
+
+def test_a_document_that_is_excluded_and_out_of_scope_is_not_among_the_others() -> None:
+    """N5: by hand: in scope a, beside its target, d2 holds one of the two words; d3 and d4 are of another scope."""
+    scopes = {"d1": "a", "d2": "a", "d3": "b", "d4": "b"}
+    documents = [Document(name, "", "red pears", {"scopes": [scope]}) for name, scope in scopes.items()]
+    documents[1] = Document("d2", "", "red plums", {"scopes": ["a"]})
+    query = Query("q", "red pears", {"scope": "a", "exclude": ["d3", "d4"]})
+    assert scan(documents, [query], {"q": {"d1": 1}}).overlap.others == 1 / 2
+
+
+def test_memory_follows_the_largest_scope_and_not_their_number() -> None:
+    """A scope a question, as chat histories have them: what is kept of a scope is freed behind its last document."""
+
+    def peak(scopes: int) -> int:
+        def documents() -> Iterator[Document]:
+            for number in range(scopes * 2):
+                text = " ".join(f"{number}x{word}" for word in range(2000))
+                yield Document(f"d{number}", "", text, {"scopes": [f"s{number // 2}"]})
+
+        class Corpus:
+            def __iter__(self) -> Iterator[Document]:
+                return documents()
+
+        queries = [Query(f"q{n}", "x", {"scope": f"s{n}"}) for n in range(scopes)]
+        tracemalloc.start()
+        scan(Corpus(), queries, {f"q{n}": {f"d{2 * n}": 1} for n in range(scopes)})
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(40) < 3 * peak(4)
 
 
 def test_where_there_is_no_other_document_there_is_no_share() -> None:

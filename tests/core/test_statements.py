@@ -155,9 +155,9 @@ def test_a_statement_is_a_sentence_on_one_line(shelves: Space, value: str) -> No
 
 
 def test_round2_n8_what_has_no_words_is_counted_where_a_set_is_looked_at(shelves: Space) -> None:
-    """N8: two of eight documents without a text, one of white space; a title is one. Two queries without a word."""
+    """N8: two of eight documents without a text, one without width; a title is one. Two queries without a word."""
     documents = {f"d{number}": f"thing {number}" for number in range(1, 6)}
-    blank = {"d6": "", "d7": " \n", "d8": {"title": "thing 8", "text": ""}}
+    blank = {"d6": "\u200b", "d7": " \n", "d8": {"title": "thing 8", "text": ""}}
     queries = {"q1": "thing 1", "q2": "?!", "q3": "…", "q4": {"text": "", "metadata": {"unanswerable": True}}}
     shelves.set(
         {**documents, **blank}, queries, [(f"q{n}", f"d{n}", 1) for n in (1, 2, 3)], 'name = "things"\n'
@@ -168,6 +168,15 @@ def test_round2_n8_what_has_no_words_is_counted_where_a_set_is_looked_at(shelves
     assert f"\n {counts[0]}\n {counts[1]}\n" in shelves.core("inspect", "set").out
     assert f" things: {counts[0]}.\n things: {counts[1]}.\n" in shelves.core("measure").out
     assert read_report(shelves.reports / "arm.json").statements[:2] == counts
+
+
+@pytest.mark.parametrize("equal", [5, 4])
+def test_round2_n8_one_text_for_most_queries_is_stated(shelves: Space, equal: int) -> None:
+    """N8: `nan` is what a converter writes that read the wrong column; of fewer than five, nothing is said."""
+    queries = {**{f"q{n}": "NaN" for n in range(equal)}, **{f"r{n}": f"thing {n}" for n in range(3)}}
+    shelves.set({"d": "thing"}, queries, [(name, "d", 1) for name in queries], 'name = "things"\n')
+    told = shelves.core("validate", "set").out
+    assert ("; 5 of 8 queries ask the same: 'nan'\n" in told) == (equal == 5)
 
 
 def test_round2_n5_inspect_says_it_of_each_ranker(shelves: Space, tmp_path: Path) -> None:

@@ -61,3 +61,5 @@ def test_simple_and_other_texts_are_cut_by_one_rule() -> None:
     for one in simple:
         beside = f"{one} a{one}b {one}++ {one}# {one}#x 1{one}_{one} x++{one} x#{one} i{one} {one}{one}"
         assert [*words(beside), "क"] == words(f"{beside} क"), (one, beside)
+        bare = f"{one} A{one}b Z{one} 1{one}_{one} {one}{one}"
+        assert [*words(bare), "क"] == words(f"{bare} क"), (one, bare)

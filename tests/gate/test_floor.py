@@ -318,6 +318,16 @@ def test_a_reason_that_nothing_needs_is_refused_with_the_keys_that_there_are(spa
     assert (done.code, "did you mean 'margin'" in done.err) == (2, True), done.err
 
 
+@pytest.mark.parametrize(
+    "options", [("--reason", "margni=because"), ("--metric", "recal@1"), ("--max-drop", "recal@1=3")]
+)
+def test_a_name_that_no_run_can_hold_is_refused_before_any_is_measured(
+    space: Space, options: tuple[str, str]
+) -> None:
+    done = space.gate("floor", "--measure", *options)
+    assert (done.code, "did you mean" in done.err, "run 1 of 2" in done.err) == (2, True, False), done.err
+
+
 def test_lower_numbers_need_a_reason_that_stays_while_they_stand(space: Space) -> None:
     """K5: a change of the bar says why, and keeps saying it; a bar that is raised needs none."""
     measured(space, {"q01": None, "q27": 2})

@@ -297,7 +297,7 @@ def test_every_arm_that_is_refused_is_named(one_short: Space) -> None:
     done = one_short.gate("floor", "other", "nothing", "notes")
     places = [
         done.err.index(text)
-        for text in ("other: one run", "nothing.json: there is no such report", "2 of 3 arms are refused")
+        for text in ("other: one run", "there is no arm 'nothing'", "2 of 3 arms are refused")
     ]
     assert (done.code, places) == (1, sorted(places))
     assert "of 1 arms" not in one_short.gate("floor", "other").err

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
     from conftest import Done, Space
 
+#: Copies files to elsewhere: a verb, and a file that is not copied whole.
+COPIES = {
+    "demo": (("eval_gate", "demo", "--into", "d"), "notes/queries.jsonl"),
+    "self-test": (("eval_gate", "self-test"), "workspace/policy/evidence/notes.jsonl"),
+    "self-test, report": (("eval_gate", "self-test"), "workspace/.eval/reports/notes.json"),
+    "query add": (("eval_core", "query", "add", "set", "asked.jsonl"), "queries.jsonl"),
+}
+
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
@@ -304,3 +312,67 @@ def test_a_plain_verdict_fits_the_schema_too(space: Space) -> None:
         text = space.gate("check", "--floors", "plain.toml", "--allow-unbound")
         assert (text.code, "Unbound: nothing ties" in text.out) == (code, True)
         assert [line for line in text.out.splitlines() if width(line) > 100] == []
+
+
+@pytest.mark.parametrize("case", COPIES)
+def test_a_copy_that_finds_no_room_is_said_of_its_file(passes: None, space: Space, case: str) -> None:
+    """An error for each file, a list of them or an internal error is not what a person can act on."""
+    (module, *words), name = COPIES[case]
+    if case.endswith("report"):
+        space.evidence.unlink()
+    question = {"text": "who lent me a red bicycle in spring", "relevant": ["d01"]}
+    (space.root / "asked.jsonl").write_text(json.dumps(question) + "\n")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", module, *words],
+        cwd=space.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *_, said, mend = done.stderr.splitlines()
+    assert said.endswith(f"/{name}: cannot be written: File too large")
+    assert mend == "  Check permissions and free space."
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 2
+
+
+#: Each verb that takes the name of an arm, with one that nobody has.
+UNKNOWN = [
+    "eval_core measure nots",
+    "eval_core show nots",
+    "eval_core show baseline:nots",
+    "eval_core explain nots q01",
+    "eval_core explain notes q01 --against nots",
+    "eval_core explain notes q01 --against baseline:nots",
+    "eval_core compare notes nots",
+    "eval_core compare baseline:nots notes",
+    "eval_core compare notes nots --qrels set/qrels/test.tsv",
+    "eval_core publish --check page.md",
+    "eval_gate check nots",
+    "eval_gate check --report nots=x.json",
+    "eval_gate floor nots",
+    "eval_gate floor nots --measure",
+    "eval_gate floor nots --from .eval",
+    "eval_gate power nots",
+    "eval_gate aa nots",
+    "eval_gate aa nots --evidence",
+    "eval_gate promote nots --over notes",
+    "eval_gate promote notes --over nots",
+    "eval_gate self-test nots",
+]
+
+
+@pytest.mark.parametrize("command", UNKNOWN)
+def test_an_arm_that_is_not_there_has_the_nearest_and_a_list_of_those_that_are(
+    space: Space, command: str
+) -> None:
+    """One sentence, whichever verb was given the name, and none that says how to measure it."""
+    (space.root / "page.md").write_text("<!-- metrics nots: mrr -->\n<!-- /metrics -->\n")
+    (space.root / "policy" / "promotion.toml").write_text(
+        'schema = "promotion-rules-v1"\n[[rule]]\nover = "n"\nconditions = [{ metric = "mrr", is = "higher" }]\n'
+    )
+    program, *words = command.split()
+    done = (space.core if program == "eval_core" else space.gate)(*words)
+    assert done.code == 2
+    assert "'nots'; did you mean 'notes'?  (arms: notes)" in done.err
+    assert "nots --measure" not in done.err

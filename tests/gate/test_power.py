@@ -308,8 +308,11 @@ def test_a_policy_that_does_not_read_is_no_policy(space: Space) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nots",), "nots: it is neither an arm of eval.toml nor a dataset folder; did you mean 'notes'?"),
-        (("adapter.py",), "adapter.py: it is neither an arm of eval.toml nor a dataset folder"),
+        (
+            ("nots",),
+            "there is neither an arm of eval.toml nor a dataset folder 'nots'; did you mean 'notes'?",
+        ),
+        (("adapter.py",), "there is neither an arm of eval.toml nor a dataset folder 'adapter.py'"),
         (("--config", "other.toml"), "other.toml: there is no such file"),
         (("--flip-rate", "nan"), "is not a finite number"),
         (("--flip-rate", "1.1"), "--flip-rate"),

@@ -445,7 +445,7 @@ def test_a_move_that_fails_puts_back_what_was_there(desk: Desk, monkeypatch: pyt
     rename = Path.rename
 
     def failing(self: Path, target: Path) -> Path:
-        if Path(target).name == "set.ids.jsonl" and self.name == "ids":
+        if Path(target).name == "set.ids.jsonl" and self.name == "new-set.ids.jsonl":
             raise PermissionError(13, "Permission denied", str(self))
         return rename(self, target)
 
@@ -453,6 +453,62 @@ def test_a_move_that_fails_puts_back_what_was_there(desk: Desk, monkeypatch: pyt
     done = desk.convert("lme.json", "-o", "set", "--force", "--text", "all")
     assert done.code == 3 and "cannot be written" in done.err
     assert contents(desk.root) == before
+
+
+#: Runs a script of ours, and kills it at its N-th renaming of a path.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+rename, left = Path.rename, [int(sys.argv.pop(1))]
+def counted(self, target):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(self, target)
+Path.rename = counted
+module = sys.argv.pop(1)
+if module == "eval_core":
+    from eval_core.cli import main
+else:
+    from longmemeval_convert.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("module", ["eval_core", "longmemeval_convert"])
+def test_a_writer_that_is_killed_between_two_moves_is_made_good_by_the_next(
+    desk: Desk, module: str, number: int
+) -> None:
+    """A set lies nowhere but in a hidden folder after a kill between two moves: whoever comes next finishes them."""
+    desk.set([record()])
+    desk.write(b"query,expected\nwhat?,d1\n", "asked.csv")
+    desk.write(b'{"_id": "d1", "text": "this"}\n', "docs.jsonl")
+    if module == "eval_core":
+        words = ["import", "records", "asked.csv", "--corpus", "docs.jsonl", "-o", "made", "--force"]
+        place = desk.root / "made"
+        assert desk.core(*words).code == 0
+    else:
+        words = ["lme.json", "-o", "set", "--force", "--ids", "original", "--text", "all"]
+        place = desk.root / "set"
+    before = contents(desk.root)
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, str(number), module, *words], cwd=desk.root, capture_output=True
+    )
+    killed = child.returncode == -signal.SIGKILL
+    assert killed == (number <= (2 if module == "eval_core" else 3)), child.stderr
+    # Without --force: refused, for the set is there, and nothing else is.
+    words.remove("--force")
+    done = desk.core(*words) if module == "eval_core" else desk.convert(*words)
+    assert done.code == 2 and place.is_dir()
+    after = contents(desk.root)
+    assert [name for name in after if name.split("/")[0].startswith(".")] == []
+    if module == "eval_core":
+        assert after == before
+    else:
+        assert after.keys() == before.keys() - {"set.ids.jsonl"}
+        assert after["set/corpus.jsonl"] != before["set/corpus.jsonl"]
+        assert all(after[name] == before[name] for name in after if not name.startswith("set/"))
 
 
 Usage = namedtuple("Usage", "total used free")

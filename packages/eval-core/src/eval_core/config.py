@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from eval_core.errors import UNSET, Fault, Faults, Misuse, did_you_mean
+from eval_core.errors import UNSET, EvalError, Fault, Faults, Misuse, did_you_mean, unknown_arm
 from eval_core.files import read_text
 from eval_core.models import NAME, Closed, line_in, read_toml
 from eval_core.sets.definition import check_cutoffs
@@ -170,14 +170,18 @@ class Workspace:
         """
         for name in names:
             if name not in self.arms:
-                raise Misuse(
-                    "arm-unknown",
-                    f"there is no arm {name!r}{did_you_mean(name, self.arms)}  (arms: {', '.join(self.arms)})",
-                    file=self.path,
-                )
+                raise unknown_arm(name, self.arms, file=self.path)
         if names:
             return {name: arm for name, arm in self.arms.items() if name in names}
         return {name: arm for name, arm in self.arms.items() if lane is None or arm.lane == lane}
+
+
+def arms_in(config: Path) -> list[str]:
+    """The arms of eval.toml, for a message; none of a file that is absent or has faults."""
+    try:
+        return list(load_workspace(config).arms)
+    except EvalError:
+        return []
 
 
 def command(*words: str, config: Path) -> str:

@@ -236,3 +236,17 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(given, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def unknown_arm(
+    name: str,
+    known: Iterable[str],
+    what: str = "there is no arm",
+    *,
+    file: Where | None = None,
+    mend: str | None = None,
+) -> Misuse:
+    """The error of a name that is no arm: `what` and the name, the closest of the known arms, and all of them."""
+    arms = list(dict.fromkeys(known))
+    told = f"{what} {name!r}{did_you_mean(name, arms)}  (arms: {', '.join(arms) or 'none'})"
+    return Misuse("arm-unknown", told, file=file, mend=mend)

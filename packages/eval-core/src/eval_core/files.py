@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ def digest_file(path: Path) -> str:
 
 
 #: What a full, limited or failing disk answers while a file is being written.
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 
 
 @contextlib.contextmanager
@@ -78,7 +79,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
         except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(name)
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in FULL:
                 raise unwritable(path, error) from error
             raise
     _sync_folder(path.parent)
@@ -117,6 +118,107 @@ def sweep(path: Path, *suffixes: str) -> None:
                     os.unlink(left)
                 finally:
                     os.close(handle)
+
+
+@contextlib.contextmanager
+def staged(place: Path) -> Iterator[Path]:
+    """Make a hidden folder beside `place`, in which what is to stand there is made; it is removed at the end.
+
+    It is locked until then. What writers of `place` that were killed left goes first, see `recover`.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    recover(place)
+    folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            with contextlib.suppress(OSError):
+                _lock(lock)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)  # where a folder cannot be opened, as on Windows
+        raise
+
+
+def swap(folder: Path, *places: Path, replace: bool) -> None:
+    """Let `new-NAME` of a staged folder take each place, all or none, where it was made.
+
+    A kill on the way is made good by the next writer, which goes on with what was begun.
+
+    Args:
+        places: files or folders of one parent; NAME is each one's own.
+        replace: whether what stands there goes; an empty folder always does.
+
+    Raises:
+        OSError: a place is taken, or cannot be written; all is as before.
+    """
+    made = {place.name: (folder / f"new-{place.name}").exists() for place in places}
+    # What takes no place of a new one goes, too; after a kill this tells it from what has taken its place.
+    (folder / _READY).write_text(json.dumps(made))
+    done: list[tuple[Path, Path]] = []
+    try:
+        for place in places:
+            new, was = folder / f"new-{place.name}", folder / f"was-{place.name}"
+            if place.exists() and replace:
+                place.rename(was)
+                done.append((was, place))
+            elif place.exists():
+                place.rmdir()  # empty, or this fails
+            if made[place.name]:
+                new.rename(place)
+                done.append((place, new))
+    except BaseException:
+        (folder / _READY).unlink(missing_ok=True)
+        for source, target in reversed(done):
+            with contextlib.suppress(OSError):
+                source.rename(target)
+        raise
+
+
+#: Stands in a staged folder from when all of it is made: by the name of each place, whether a new one is to take it.
+_READY = "ready"
+
+
+def recover(place: Path) -> None:
+    """Finish or remove what writers of `place` that were killed left beside it; of those at work, nothing is touched.
+
+    A swap that was begun is gone on with: what it replaced may lie in that folder alone.
+    """
+    own = re.compile(re.escape(f".{place.name}.") + "[a-z0-9_]{8}")
+    with contextlib.suppress(OSError):
+        for name in [entry.name for entry in os.scandir(place.parent) if own.fullmatch(entry.name)]:
+            left = place.parent / name
+            with contextlib.suppress(OSError):
+                lock = os.open(
+                    left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+                )
+                try:
+                    if os.fstat(lock).st_uid != os.geteuid():
+                        continue  # anyone may make a folder in a shared one
+                    _lock(lock)
+                    if (left / _READY).exists():
+                        _finish(left)
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(lock)
+
+
+def _finish(folder: Path) -> None:
+    """Go on with the swap of a staged folder."""
+    with contextlib.suppress(
+        ValueError
+    ):  # it was killed before its list was whole, and so before the first move
+        for name, is_made in json.loads((folder / _READY).read_text()).items():
+            place, new = folder.parent / Path(name).name, folder / f"new-{name}"
+            if place.exists() and (new.exists() or not is_made):
+                place.rename(folder / f"was-{name}")
+            if new.exists():
+                new.rename(place)
 
 
 def _lock(handle: int) -> None:
@@ -169,6 +271,20 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     with atomic(path) as stream:
         for line in lines:
             stream.write(line + b"\n")
+
+
+def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a file with its mode, also as the `copy_function` of `shutil.copytree`, which would list all that fails.
+
+    Raises:
+        CouldNot: one of the two cannot be read, or written.
+    """
+    try:
+        shutil.copy2(source, target)
+    except OSError as error:
+        if error.filename == os.fspath(source) and error.filename2 is None:
+            raise unreadable(Path(source), error) from error
+        raise unwritable(Path(target), error) from error
 
 
 def refuse_input(option: str, output: Path, inputs: Iterable[Path]) -> None:

@@ -75,6 +75,12 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "part-of-a-set": Entry(
             2, "Part of a set", "The file is a part of a set and cannot be validated alone."
         ),
+        "not-validated": Entry(
+            2,
+            "Not validated",
+            "The file or folder is not what `validate` checks.",
+            "Name the folder of a set, a report, a file of policy/evidence, or eval.toml.",
+        ),
         "part-of-the-policy": Entry(
             2, "Part of the policy", "The file is a part of the policy, which eval-gate reads, not eval-core."
         ),

@@ -6,13 +6,12 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from eval_core.errors import CouldNot, Misuse, did_you_mean
-from eval_core.files import unwritable, write_text
+from eval_core.files import recover, staged, swap, unwritable, write_text
 from eval_core.models import parse_toml
 from eval_core.sets import HEADER, Definition
 from longmemeval_convert.documents import GOLDS, convert_question
@@ -63,14 +62,13 @@ def convert(
     place = _claim(out, force)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-            beside = Path(folder)
+        with staged(place) as beside:
             name = None
             if choices.sample is not None and path == STDIN:
                 path, name = _kept(beside / "input"), "standard input"
             _check_room(path, place.parent, choices)
-            made = _write(path, name, beside, choices, progress)
-            _put(beside, place)
+            made = _write(path, name, beside, place, choices, progress)
+            swap(beside, place, names_of(place), replace=True)
     except OSError as error:
         raise unwritable(out, error) from error
     return made
@@ -83,6 +81,7 @@ def _claim(out: Path, force: bool) -> Path:
         Misuse: something is there, and may not be replaced.
     """
     place = Path(os.path.realpath(out))
+    recover(place)
     if not place.exists() and not names_of(place).exists():
         return place
     if not force:
@@ -126,13 +125,13 @@ def _check_room(path: str, folder: Path, choices: Choices) -> None:
 class _Files:
     """The files of a set that are written line by line."""
 
-    def __init__(self, beside: Path, choices: Choices) -> None:
-        self.set = beside / "set"
+    def __init__(self, beside: Path, place: Path, choices: Choices) -> None:
+        self.set = beside / f"new-{place.name}"
         (self.set / "qrels").mkdir(parents=True)
         self._open: list[IO[bytes]] = []
         self.corpus = self._file(self.set / "corpus.jsonl")
         self.queries = self._file(self.set / "queries.jsonl")
-        self.names = self._file(beside / "ids") if choices.ids == "opaque" else None
+        self.names = self._file(beside / f"new-{names_of(place).name}") if choices.ids == "opaque" else None
         self.qrels = {
             kind: self._file(self.set / "qrels" / f"{'test' if kind == choices.gold else kind}.tsv")
             for kind in GOLDS
@@ -154,8 +153,8 @@ class _Files:
 
 
 @contextlib.contextmanager
-def _files(beside: Path, choices: Choices) -> Iterator[_Files]:
-    files = _Files(beside, choices)
+def _files(beside: Path, place: Path, choices: Choices) -> Iterator[_Files]:
+    files = _Files(beside, place, choices)
     try:
         yield files
         files.close(sync=True)
@@ -165,20 +164,20 @@ def _files(beside: Path, choices: Choices) -> Iterator[_Files]:
 
 
 def _write(
-    path: str, name: str | None, beside: Path, choices: Choices, progress: Progress | None
+    path: str, name: str | None, beside: Path, place: Path, choices: Choices, progress: Progress | None
 ) -> Conversion:
-    """Write the set into a folder of its own."""
+    """Write the set into a folder of its own, from where it takes its place."""
     chosen = None if choices.sample is None else _sample(path, name, choices)
     whole, taken = Whole(), Taken()
-    with opened(path, progress, name) as source, _files(beside, choices) as files:
-        for place, record in Records(source):
-            asked = question(record, place)
-            whole.add(asked, place)
+    with opened(path, progress, name) as source, _files(beside, place, choices) as files:
+        for at, record in Records(source):
+            asked = question(record, at)
+            whole.add(asked, at)
             if choices.types and asked.type not in choices.types:
                 continue
             if chosen is not None and asked.id not in chosen:
                 continue
-            made = convert_question(asked, place.number, choices)
+            made = convert_question(asked, at.number, choices)
             files.corpus.writelines(made.documents)
             files.queries.write(made.query)
             if files.names is not None:
@@ -243,24 +242,3 @@ def _definition(found: Conversion) -> str:
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
     parse_toml(text, Definition, Path("dataset.toml"), "dataset definition")
     return text
-
-
-def _put(beside: Path, place: Path) -> None:
-    """Let the set and its names take their places; what stood there comes back where that fails."""
-    moves = [(beside / "set", place), (beside / "ids", names_of(place))]
-    old = [(target, beside / f"old-{number}") for number, (_, target) in enumerate(moves)]
-    done: list[tuple[Path, Path]] = []
-    try:
-        for target, aside in old:
-            if target.exists():
-                done.append((aside, target))
-                target.rename(aside)
-        for source, target in moves:
-            if source.exists():
-                done.append((target, source))
-                source.rename(target)
-    except BaseException:
-        for source, target in reversed(done):
-            with contextlib.suppress(OSError):
-                source.rename(target)
-        raise

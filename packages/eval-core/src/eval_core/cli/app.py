@@ -59,13 +59,23 @@ def _run(command: click.Command, prog: str) -> int:
         return error.exit_code
     except OSError as error:
         if error.filename is not None:
-            return _fault(prog, error)
+            return _disk(prog, error)
         output.drop()
         _say(f"{prog}: the output cannot be written: {error.strerror or error}")
         return 3
     except Exception as error:  # noqa: BLE001  # the last one: whatever went wrong is exit 3 and never a breach
         return _fault(prog, error)
     return result if isinstance(result, int) else 0
+
+
+def _disk(prog: str, error: OSError) -> int:
+    """A file that could not be written, with room or without."""
+    from eval_core.files import FULL, unwritable
+
+    if error.errno not in FULL:
+        return _fault(prog, error)
+    _say(f"{prog}: {unwritable(error.filename2 or error.filename, error)}")
+    return 3
 
 
 def _fault(prog: str, error: BaseException) -> int:

@@ -120,7 +120,7 @@ def compare(
         raise click.UsageError(
             "give two at least, before and after: reports, names of arms, or runs with --qrels"
         )
-    return _files(files, measures, qrels, ties, None if everything else limit, config.parent, form)
+    return _files(files, measures, qrels, ties, None if everything else limit, config, form)
 
 
 def _said(context: click.Context, name: str) -> bool:
@@ -152,7 +152,7 @@ def _files(
     qrels: Path | None,
     ties: str,
     limit: int | None,
-    root: Path,
+    config: Path,
     form: str,
 ) -> int:
     from eval_core.compare import compare as hold
@@ -164,9 +164,9 @@ def _files(
     wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
-            entries = [side_of(name, root) for name in files]
+            entries = [side_of(name, config) for name in files]
         else:
-            entries = [_run(name, root, qrels, wanted, ties) for name in files]
+            entries = [_run(name, config, qrels, wanted, ties) for name in files]
         found = hold(entries, wanted)
     except Refused as error:
         if form != "table":
@@ -202,14 +202,14 @@ def _refusal(error: Refused) -> Comparison:
     )
 
 
-def _run(name: str, root: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
+def _run(name: str, config: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
-    from eval_core.compare.sides import file_of, first_line
+    from eval_core.compare.sides import first_line, run_of
     from eval_core.errors import Misuse
     from eval_core.measuring.run import SCHEMA
     from eval_core.scoring.score import score_files
 
-    path = file_of(name, root, "runs", ".jsonl")
+    path = run_of(name, config)
     line, header = first_line(path)
     if line == b"{" or header.get("schema") == "report-v1":
         what = "is a report, and --qrels goes with runs; leave it out"

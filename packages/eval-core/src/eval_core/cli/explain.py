@@ -68,6 +68,7 @@ def explain(
     full: bool,
 ) -> int:
     """Say why the judged documents of a query stand where they do. REPORT is a path, or an arm's name."""
+    from eval_core.compare.sides import report_of
     from eval_core.config import load_workspace
     from eval_core.explain import explain as explain_report
     from eval_core.reports.report import read_report
@@ -78,7 +79,7 @@ def explain(
             "scores better), or --missed (those not within the cut-off)"
         )
     workspace = load_workspace(config) if config.exists() else None
-    path, arm = find_report(report, config.parent, list(workspace.arms) if workspace else [])
+    path, arm = report_of(report, config)
     read = read_report(path, arm)
     found = explain_report(
         read,
@@ -86,7 +87,7 @@ def explain(
         queries=queries,
         want_lost=lost,
         want_missed=missed,
-        baseline=_baseline(read, against, config.parent) if lost or against else None,
+        baseline=_baseline(read, against, config) if lost or against else None,
         workspace=workspace,
         full=full,
     )
@@ -97,32 +98,10 @@ def explain(
     return 0
 
 
-def find_report(given: str, root: Path, arms: Sequence[str]) -> tuple[Path, str | None]:
-    """The report's path, and the arm that it must be of where it was called by the arm's name."""
-    from eval_core.config import OUTPUT
-    from eval_core.errors import Misuse, Refused, did_you_mean
-    from eval_core.models import NAME
-
-    path = Path(given)
-    is_name = re.fullmatch(NAME, given) and not given.endswith(".json")
-    if not is_name or (path.exists() and not path.is_dir()):
-        return path, None
-    folder = root / OUTPUT / "reports"
-    own = folder / f"{given}.json"
-    if own.is_file():
-        return own, given
-    if given in arms:
-        what = "there is no such report"
-        raise Refused("report-missing", what, file=own, mend=f"eval-core measure {given}")
-    known = dict.fromkeys([*arms, *sorted(path.stem for path in folder.glob("*.json"))])
-    near = f"{did_you_mean(given, known)}  (arms: {', '.join(known) or 'none'})"
-    raise Misuse("arm-unknown", f"there is neither a report nor an arm {given!r}{near}")
-
-
-def _baseline(report: Report, against: str | None, root: Path) -> Entry:
+def _baseline(report: Report, against: str | None, config: Path) -> Entry:
     from eval_core.compare.sides import baseline_of, side_of
 
-    return side_of(against, root) if against is not None else baseline_of(report.arm, root)
+    return side_of(against, config) if against is not None else baseline_of(report.arm, config)[1]
 
 
 # --------------------------------------------------------------------------------------------- in words

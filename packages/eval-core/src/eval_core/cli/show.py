@@ -53,16 +53,15 @@ def show(arm: str | None, config: Path, form: str) -> int:
     """Show a report: figures by category, and what they cannot show. ARM is a name, a path, or baseline:NAME."""
     from eval_core.config import command, load_workspace
 
-    workspace = load_workspace(config) if arm is None or config.exists() else None
-    arms = list(workspace.arms) if workspace else []
     missing: list[str] = []
     if arm is None:
+        arms = load_workspace(config).arms
         missing = [name for name in arms if not (_reports(config) / f"{name}.json").exists()]
-        shown = [_read(name, config.parent, arms) for name in arms if name not in missing]
+        shown = [_read(name, config) for name in arms if name not in missing]
         if not shown:
             raise _nothing(config)
     else:
-        shown = [_read(arm, config.parent, arms)]
+        shown = [_read(arm, config)]
     if form == "json":
         from eval_core.policy.figures import Figures
 
@@ -93,26 +92,24 @@ def _nothing(config: Path) -> Exception:
     return Refused("report-missing", "no arm of eval.toml has a report", file=_reports(config), mend=mend)
 
 
-def _read(name: str, root: Path, arms: Sequence[str]) -> _Shown:
+def _read(name: str, config: Path) -> _Shown:
     """The run that a name stands for.
 
     Raises:
         Refused, Misuse, Faults: there is no such report or baseline, or it cannot be believed.
     """
-    from eval_core.cli.explain import find_report
-    from eval_core.compare.models import of_line, of_report
-    from eval_core.compare.sides import BASELINE
+    from eval_core.compare.models import of_report
+    from eval_core.compare.sides import BASELINE, baseline_of, report_of
     from eval_core.errors import Refused
-    from eval_core.policy import POLICY, line_of, path_of, read_baseline
+    from eval_core.policy import line_of
     from eval_core.policy.figures import figures
     from eval_core.reports import read_report
 
     if name.startswith(BASELINE) and not Path(name).exists():
         arm = name.removeprefix(BASELINE)
-        place = str(path_of(root / POLICY, arm))
-        line = read_baseline(root / POLICY, arm)
-        return _Shown(figures(line, arm, place), line, None, of_line(place, arm, line), name)
-    path, wanted = find_report(name, root, arms)
+        line, entry = baseline_of(arm, config)
+        return _Shown(figures(line, arm, entry.path), line, None, entry, name)
+    path, wanted = report_of(name, config)
     try:
         report = read_report(path, wanted)
     except Refused as error:

@@ -66,6 +66,8 @@ def _check(path: Path, split: str | None, root: Path) -> list[str]:
 
     if not path.exists() and path.suffix != ".json":
         raise Misuse("file-missing", "there is no such file or folder", file=path)
+    if (part := _part(path)) is not None:
+        raise part
     if path.is_dir():
         return _set(path, split, root)
     if path.name == "dataset.toml":
@@ -74,26 +76,55 @@ def _check(path: Path, split: str | None, root: Path) -> list[str]:
         definition = read_definition(path.parent)
         return [f"definition of set {definition.name}"] if definition else []
     if path.suffix == ".toml":
-        if path.parent.name == "policy":
-            raise Misuse(
-                "part-of-the-policy",
-                "is a part of the policy, which the gate reads",
-                file=path,
-                mend=f"eval-gate check --policy {path.parent}",
-            )
         return [_configuration(path)]
     if path.name.endswith(_SIDECAR):
         return [_of_sidecar(path)]
     if path.suffix == ".jsonl" and path.parent.name == EVIDENCE:
         return [_evidence(path)]
-    if path.suffix == ".jsonl":
-        raise Misuse(
-            "part-of-a-set",
-            "is a part of a set, which is validated by its folder",
-            file=path,
-            mend=f"eval-core validate {path.parent}",
-        )
+    if path.suffix != ".json":
+        _refuse_other(path)
     return [_report(path)]
+
+
+def _part(path: Path) -> EvalError | None:
+    """The error of a path that is a part of what is validated, with the command for the whole."""
+    from eval_core.errors import Misuse
+
+    folder = path.parent.parent if path.parent.name == "qrels" else path.parent
+    named = path.name in _PARTS or path.parent.name == "qrels"
+    if named and (folder / "queries.jsonl").exists():
+        mend = f"eval-core validate {folder}" + (f" --split {path.stem}" if path.suffix == ".tsv" else "")
+        what = "is a part of a set, which is validated by its folder"
+        return Misuse("part-of-a-set", what, file=path, mend=mend)
+    policy = path if (path / "floors.toml").exists() else path.parent
+    if policy == path or (path.suffix == ".toml" and policy.name == "policy"):
+        what, mend = (
+            "is the policy, or a part of it, which the gate reads",
+            f"eval-gate check --policy {policy}",
+        )
+        return Misuse("part-of-the-policy", what, file=path, mend=mend)
+    if path.is_dir() and not any((path / name).exists() for name in ("dataset.toml", *_PARTS)):
+        ending = "jsonl" if path.name == EVIDENCE else "json"
+        if next(path.glob(f"*.{ending}"), None) is not None:
+            what, mend = "is not a set; name its files", f"eval-core validate {path}/*.{ending}"
+            return Misuse("not-validated", what, file=path, mend=mend)
+    return None
+
+
+def _refuse_other(path: Path) -> None:
+    """Refuse what cannot be a report: a run, a text, a program.
+
+    Raises:
+        Misuse: always, but of a file that begins as a report does.
+    """
+    from eval_core.compare.sides import first_line, is_run
+    from eval_core.errors import Misuse
+
+    if is_run(path):
+        mend = f"eval-core score --run {path} --qrels FILE"
+        raise Misuse("not-validated", "is a run, which is checked where it is scored", file=path, mend=mend)
+    if path.suffix == ".jsonl" or not first_line(path)[0].lstrip().startswith(b"{"):
+        raise Misuse("not-validated", "is not what `validate` checks", file=path)
 
 
 def _set(folder: Path, split: str | None, root: Path) -> list[str]:
@@ -128,6 +159,9 @@ def _set(folder: Path, split: str | None, root: Path) -> list[str]:
     return told
 
 
+#: What a set holds beside its definition.
+_PARTS = ("corpus.jsonl", "queries.jsonl", "timeline.jsonl", "links.jsonl", "concepts.json", "qrels")
+
 #: How the name of a report's provenance ends, and where evidence lies; said here, so that a set is validated without
 #: what reads reports.
 _SIDECAR, EVIDENCE = ".intoto.jsonl", "evidence"
@@ -147,12 +181,19 @@ def _report(path: Path) -> str:
     import os
 
     from eval_core.console import count
-    from eval_core.errors import Refused
+    from eval_core.errors import UNSET, Misuse, Refused
     from eval_core.reports import provenance
     from eval_core.reports.report import parse_report, report_bytes
 
     raw = report_bytes(path)
-    report = parse_report(raw, path)
+    try:
+        report = parse_report(raw, path)
+    except Refused as error:
+        if error.details.key == "schema" and error.details.value is UNSET:
+            raise Misuse(
+                "not-validated", "is JSON without a schema, so it is not a report", file=path
+            ) from error
+        raise
     _check_intervals(path, report)
     told = f"arm {report.arm}, {count(report.n, 'query', 'queries')} scored, run {report.run_id}"
     beside = provenance.sidecar(path)

@@ -8,35 +8,35 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.compare.models import Entry, of_line, of_report
-from eval_core.config import OUTPUT
-from eval_core.errors import Misuse, Refused
+from eval_core.config import OUTPUT, arms_in
+from eval_core.errors import Misuse, Refused, unknown_arm
 from eval_core.models import NAME
-from eval_core.policy.evidence import path_of
-from eval_core.policy.files import POLICY, read_baseline
+from eval_core.policy.evidence import Line, path_of
+from eval_core.policy.files import POLICY, read_baseline, read_policy
 from eval_core.reports.report import read_report
 
 #: What stands before an arm's name for the last run that its floors stand on.
 BASELINE = "baseline:"
 
 
-def side_of(name: str, root: Path) -> Entry:
+def side_of(name: str, config: Path) -> Entry:
     """A report or a baseline, by path or by name.
 
     Args:
         name: a path, an arm's name for its newest report, or `baseline:NAME`.
-        root: the folder of eval.toml.
+        config: eval.toml, beside which reports and policy lie.
 
     Raises:
         Refused: there is no such file, or it cannot be used.
-        Misuse: it is a run, or there are no floors, or none of the arm.
+        Misuse: it is a run, there is no such arm, or there are no floors, or none of the arm.
     """
     if name.startswith(BASELINE) and not Path(name).exists():
-        return baseline_of(name.removeprefix(BASELINE), root)
-    path = file_of(name, root, "reports", ".json")
+        return baseline_of(name.removeprefix(BASELINE), config)[1]
+    path, arm = report_of(name, config)
     try:
-        return of_report(str(path), read_report(path))
+        return of_report(str(path), read_report(path, arm))
     except Refused as error:
-        if error.code == "report-malformed" and _is_run(path):
+        if error.code == "report-malformed" and is_run(path):
             raise Misuse(
                 "run-without-qrels",
                 "is a run, not a report; say --qrels FILE, the judgements to score it against",
@@ -45,35 +45,64 @@ def side_of(name: str, root: Path) -> Entry:
         raise
 
 
-def baseline_of(arm: str, root: Path) -> Entry:
-    """The last run that an arm's floors stand on, in the policy below `root`; see `read_baseline`."""
-    line = read_baseline(root / POLICY, arm)
-    return of_line(str(path_of(root / POLICY, arm)), arm, line)
+def baseline_of(arm: str, config: Path) -> tuple[Line, Entry]:
+    """The last run that an arm's floors stand on, in the policy beside eval.toml; see `read_baseline`.
+
+    Raises:
+        Misuse: there is no such arm.
+    """
+    folder = config.parent / POLICY
+    try:
+        line = read_baseline(folder, arm)
+    except Misuse as error:
+        if error.code == "baseline-missing" and arm not in (arms := arms_in(config)):
+            raise unknown_arm(arm, [*arms, *read_policy(folder).floors.arms]) from error
+        raise
+    return line, of_line(str(path_of(folder, arm)), arm, line)
 
 
-def file_of(name: str, root: Path, folder: str, suffix: str) -> Path:
+def report_of(name: str, config: Path) -> tuple[Path, str | None]:
+    """The report that an argument names, and the arm that it must be of where that was named."""
+    return _file_of(name, config, "report", ".json")
+
+
+def run_of(name: str, config: Path) -> Path:
+    """The run that an argument names."""
+    return _file_of(name, config, "run", ".jsonl")[0]
+
+
+def _file_of(name: str, config: Path, noun: str, suffix: str) -> tuple[Path, str | None]:
     """The file that an argument names: itself, or what `measure` wrote for the arm of that name.
 
     Raises:
         Refused: there is no such file.
+        Misuse: it is neither a path nor an arm.
     """
     path = Path(name)
     if path.exists() and not path.is_dir():
-        return path
-    what = "is a folder, not a file" if path.is_dir() else "there is no such file"
-    if not re.fullmatch(NAME, name) or name.endswith((".json", suffix)):
+        return path, None
+    folder = config.parent / OUTPUT / f"{noun}s"
+    arms: list[str] = []
+    is_name = re.fullmatch(NAME, name) and not name.endswith((".json", suffix))
+    if is_name:
+        found = folder / f"{name}{suffix}"
+        if found.is_file():
+            return found, name
+        if name in (arms := arms_in(config)):
+            mend = f"eval-core measure {name}"
+            raise Refused("report-missing", f"there is no such {noun}", file=found, mend=mend)
+    if path.is_dir() or not is_name:
+        what = "is a folder, not a file" if path.is_dir() else f"there is no such {noun}"
         raise Refused("report-missing", what, file=name)
-    found = root / OUTPUT / folder / f"{name}{suffix}"
-    if not found.exists():
-        what = f"{what}, nor {found}, which would be that of an arm of the name"
-        raise Refused("report-missing", what, file=name, mend=f"Make it:  eval-core measure {name}")
-    return found
+    measured = sorted(path.name.removesuffix(suffix) for path in folder.glob(f"*{suffix}"))
+    raise unknown_arm(name, [*arms, *measured], f"there is neither a {noun} nor an arm")
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
     """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
     line, value = first_line(path)
-    six = len(line.split()) == 6 and not line.startswith(b"{")
+    fields = line.split()
+    six = len(fields) == 6 and fields[3].lstrip(b"-").isdigit()
     return six or value.get("schema") == "run-v1" or "ids" in value
 
 

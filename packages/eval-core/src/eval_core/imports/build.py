@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.errors import Misuse
+from eval_core.files import staged
 from eval_core.imports.corpus import Documents, Match, Place, locate
 from eval_core.imports.importer import CONSEQUENCE, Importer, Question
 from eval_core.imports.models import Imported, LeftOut, Reason
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import Query, load
 from eval_core.sets.folder import claim, set_name, write_set
+
+#: Characters of a query, its id or its metadata: more is a file that was read as something that it is not.
+MOST_TEXT = 100_000
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -60,18 +64,20 @@ def import_set(
             what = f"it holds {given}, which this command reads, and would be replaced"
             raise Misuse("output-is-input", what, key="-o", value=str(out), mend="Name another folder.")
     name = set_name(name, out)
-    reading = reader.read(path, **options)
+    try:
+        reading = reader.read(path, **options)
+    except MemoryError as error:
+        what, mend = "does not fit into memory", "Import it in parts, or with more memory."
+        raise Misuse("file-malformed", what, file=path, mend=mend) from error
     if reading.documents is None and corpus is None:
         mend = "Name them: --corpus FILE or FOLDER."
         raise Misuse("corpus-unclear", "the file holds no documents", file=path, mend=mend)
     if reading.documents is not None and corpus is not None:
         what = "the file holds its own documents, and no others can be given"
         raise Misuse("corpus-unclear", what, file=path, mend="Leave out --corpus.")
-    with tempfile.TemporaryDirectory(prefix="eval-import-") as beside:
+    with staged(Path(tempfile.gettempdir()) / "eval-import") as beside:
         found = (
-            Place(reading.documents or ())
-            if corpus is None
-            else locate(corpus, include, place, Path(beside), path)
+            Place(reading.documents or ()) if corpus is None else locate(corpus, include, place, beside, path)
         )
         match = match or ("path" if found.source else "id")
         documents = Documents(found.documents, match)
@@ -119,8 +125,12 @@ def _judged(
     left_out: list[LeftOut] = []
     lost: Counter[str] = Counter()
     for one in questions:
-        if _SURROGATE.search("".join((one.id, one.text, *one.expected))):
+        noted = json.dumps(one.metadata, ensure_ascii=False, default=str)
+        if _SURROGATE.search("".join((one.id, one.text, *one.expected, noted))):
             fault(one.line, "holds half of a surrogate pair, which is no character")
+        for what, text in (("the query", one.text), ("the id", one.id), ("the metadata", noted)):
+            if len(text) > MOST_TEXT:
+                fault(one.line, f"{what} has {len(text):,} characters, and may have {MOST_TEXT:,}")
         judged: dict[str, int] = {}
         wrong: tuple[Reason, str] | None = None
         for name, grade in one.expected.items():

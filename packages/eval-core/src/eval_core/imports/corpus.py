@@ -13,6 +13,7 @@ from eval_core.backend import Document
 from eval_core.errors import Fault, Faults, Misuse
 from eval_core.imports.importer import CONSEQUENCE
 from eval_core.reconstruct import CORPUS, corpus_of, reconstruct
+from eval_core.reconstruct.globs import Globs
 from eval_core.sets import CorpusFile, Definition, encode_id, read_definition
 from eval_core.sets.folder import seen_from, set_name
 
@@ -56,7 +57,10 @@ def locate(given: Path, include: tuple[str, ...], place: Path, beside: Path, pat
         return Place(_sound(file), file=file)
     real = Path(os.path.realpath(given))
     mend = "Take the documents alone: --include '**/*.md', or whatever they are called."
-    if place.is_relative_to(real) and not include:
+    own_files = [
+        f"{seen_from(real, place)}/{name}" for name in ("queries.jsonl", "qrels/test.tsv", "dataset.toml")
+    ]
+    if place.is_relative_to(real) and (not include or any(map(Globs(include).includes, own_files))):
         what = f"lies inside the corpus {given}, and would be searched as a part of it"
         raise Misuse("corpus-unclear", what, file=place, mend=mend)
     name, prefix = set_name(None, given), encode_id(real.name)

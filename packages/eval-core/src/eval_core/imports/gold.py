@@ -25,10 +25,6 @@ _FIELDS = {"query": "query", "id": "id", "expected": "expected_sources"}
 _CARRIED = {"category": "kind", "kind": "kind", "tags": "tags"}
 
 
-#: The key under which a table's line is kept: no text, so that no file has it.
-_LINE = object()
-
-
 def read(path: Path) -> Reading:
     """Read a gold set: a list, or a table with the list `queries`. Any of the expected sources suffices.
 
@@ -56,17 +52,30 @@ def _rows(path: Path, fault: Listing) -> tuple[list[Row], list[str]]:
         raise CouldNot("extra-missing", what, file=path, mend=mend) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML is published without types
-        """A safe loader that keeps the line of each table, and tells of keys given twice."""
+        """A safe loader that tells of keys given twice, and of values that are none at their line."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = Counter(str(key.value) for key, _ in node.value)
             for key, times in keys.items():
                 if times > 1:
                     fault(node.start_mark.line + 1, f"key {key!r} is given twice")
-            return {**super().construct_mapping(node, deep), _LINE: node.start_mark.line + 1}
+            made: dict[Any, Any] = super().construct_mapping(node, deep)
+            return made
+
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            try:
+                return super().construct_object(node, deep)
+            except (ValueError, OverflowError) as error:
+                if not isinstance(node, yaml.ScalarNode):
+                    raise
+                kind = "a date" if node.tag.endswith("timestamp") else "a number"
+                what = f"{shown(node.value)} reads as {kind} and is none; write it in quotes"
+                raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
 
     try:
-        value = yaml.load(utf8(read_bytes(path, "gold set"), path), Loader)
+        loader = Loader(utf8(read_bytes(path, "gold set"), path))
+        node = loader.get_single_node()
+        value = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = f"is not YAML: {getattr(error, 'problem', None) or error}"
@@ -74,20 +83,22 @@ def _rows(path: Path, fault: Listing) -> tuple[list[Row], list[str]]:
     except (RecursionError, ValueError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Misuse("file-malformed", f"is not YAML that can be read: {why}", file=path) from error
-    beside = [str(key) for key in value if key not in ("queries", _LINE)] if isinstance(value, dict) else []
+    beside = [str(key) for key in value if key != "queries"] if isinstance(value, dict) else []
     entries = value.get("queries") if isinstance(value, dict) else value
     if not isinstance(entries, list):
         what = "is no gold set; expected  queries: [{id, kind, query, expected_sources, tags}, …]"
         raise Misuse("file-malformed", what, file=path)
+    inner = (
+        node if isinstance(value, list) else next(held for key, held in node.value if key.value == "queries")
+    )
     rows: list[Row] = []
-    line = 1
-    for one in entries:
+    for place, one in zip(inner.value, entries, strict=True):
+        line = place.start_mark.line + 1
         if not isinstance(one, dict):
             fault(line, f"{shown(one)} is no entry; expected {{id, kind, query, expected_sources, tags}}")
             continue
-        line = one[_LINE]
         tags = one.get("tags") or []
         if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
             fault(line, f"tags {shown(tags)} should be a list of texts")
-        rows.append((line, {str(key): inner for key, inner in one.items() if key is not _LINE}))
+        rows.append((line, {str(key): held for key, held in one.items()}))
     return rows, beside

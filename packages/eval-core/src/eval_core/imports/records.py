@@ -36,6 +36,19 @@ USUAL = {
 _DOCUMENT = ("id", "doc", "doc_id", "document", "path", "source")
 _GRADES = ("grade", "gain", "relevance", "score")
 
+#: What else grades are called, and their words: not enough to read a field by, and enough to point at it.
+_GRADELIKE = ("verdict", "label", "judgement", "judgment", "rating", "isrelevant", "relevancy", "quality")
+_VERDICTS = {
+    "good",
+    "bad",
+    "relevant",
+    "irrelevant",
+    "not relevant",
+    "partially relevant",
+    "highly relevant",
+    "perfect",
+}
+
 OPTIONS: Sequence[click.Option] = [
     *(
         click.Option(
@@ -77,6 +90,13 @@ def read(
     fields = _fields(path, table.rows, named) if table.rows else {}
     carried = {"category": fields["category"]} if "category" in fields else {}
     questions, dropped = collect(path, table.rows, fields, carried, fault, _grade_map(grades))
+    if "grade" not in fields and grade is None:
+        dropped = {
+            f"{name}, which looks like a grade: each document counts as relevant, unless you say --grade {name}"
+            if _grades_in(table.rows, name)
+            else name: times
+            for name, times in dropped.items()
+        }
     return Reading(questions, fields, {f"{key} (beside the records)": 1 for key in table.beside} | dropped)
 
 
@@ -123,6 +143,14 @@ def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) ->
             what = f"no field is called as the {role} usually is  (fields: {listed})"
             raise Misuse("field-unclear", what, file=path, mend=f"Say which by --{role} FIELD.")
     return {role: found[role] for role in named if role in found}
+
+
+def _grades_in(rows: Sequence[Row], name: str) -> bool:
+    """Whether a field that nothing reads looks like grades: it is called so, or holds few of their words."""
+    if _plain(name) in _GRADELIKE:
+        return True
+    values = {str(row[name]).strip().casefold() for _, row in rows if not _empty(row.get(name))}
+    return bool(values & _VERDICTS) and len(values) <= 6
 
 
 def _plain(name: str) -> str:

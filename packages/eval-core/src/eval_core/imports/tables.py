@@ -83,6 +83,9 @@ def read_table(path: Path, fault: Tell) -> Table:
         twice = next((name for name in header if name and header.count(name) > 1), None)
         if twice is not None:
             raise Misuse("file-malformed", f"column {twice!r} is there twice", file=path, line=1)
+        if unseen := next((name for name in header if not name.isprintable()), None):
+            what = f"column {shown(unseen)} holds a character that is not shown, such as a byte order mark; remove it"
+            raise Misuse("file-malformed", what, file=path, line=1)
         return Table([(line, dict(zip(header, cells, strict=False))) for line, cells in rows])
     text = utf8(data, path)
     many = ".jsonl" in path.suffixes or ".ndjson" in path.suffixes

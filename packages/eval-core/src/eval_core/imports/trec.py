@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ OPTIONS: Sequence[click.Option] = [
 ]
 
 _TAG = re.compile(r"<(/?)(num|title|desc|narr)>", re.IGNORECASE)
+_ENTITY = re.compile(r"&#?\w+;")
 _LABEL = re.compile(r"\s*(number|topic)\s*:", re.IGNORECASE)
 
 
@@ -43,10 +45,11 @@ def read(path: Path, *, qrels: Path) -> Reading:
     topics = list(_sgml(text, fault, dropped) if first[:1] == "<" else _lines(text, fault))
     found: dict[str, tuple[int, str]] = {}
     for line, name, title in topics:
-        before, _ = found.setdefault(name, (line, title))
-        if before != line:
-            fault(line, f"topic {name!r} again (first at line {before})")
-        elif not title:
+        if name in found:
+            fault(line, f"topic {name!r} again (first at line {found[name][0]})")
+            continue
+        found[name] = (line, title)
+        if not title:
             fault(line, f"topic {name!r} has no text")
     fault.stop()
     if not found:
@@ -88,7 +91,10 @@ def _sgml(text: str, fault: Listing, dropped: dict[str, int]) -> Iterator[tuple[
         tags = list(_TAG.finditer(body))
         for tag, after in zip(tags, [*(tag.start() for tag in tags[1:]), len(body)], strict=True):
             if not tag[1]:
-                parts.setdefault(tag[2].lower(), " ".join(_LABEL.sub("", body[tag.end() : after], 1).split()))
+                written = _ENTITY.sub(
+                    lambda one: html.unescape(one[0]), _LABEL.sub("", body[tag.end() : after], 1)
+                )
+                parts.setdefault(tag[2].lower(), " ".join(written.split()))
         for name in ("desc", "narr"):
             if parts.get(name):
                 dropped[name] = dropped.get(name, 0) + 1

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.console import utf8
-from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean
+from eval_core.errors import EvalError, Fault, Faults, Misuse, Refused, did_you_mean, unknown_arm
 from eval_core.files import atomic, refuse_special, unwritable
 from eval_core.policy.evidence import Line, path_of
 from eval_core.policy.files import Policy, read_policy
@@ -96,10 +96,7 @@ class _Sources:
     def _arm(self, name: str) -> _Source:
         if name not in self.policy.floors.arms and name not in self.configured.arms:
             known = sorted({*self.configured.arms, *self.policy.floors.arms})
-            raise Misuse(
-                "arm-unknown",
-                f"there is no arm {name!r}{did_you_mean(name, known)}  (arms: {', '.join(known) or 'none'})",
-            )
+            raise unknown_arm(name, known)
         source = _Source()
         try:
             line = self._baseline(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.backend import Document
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 #: Different queries that a document has to hold; a page that happens to quote fewer is only a leak.
 FEWEST = 5
 
-#: How JSON writes what is not ASCII, where it is told to.
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+#: How JSON writes what a text cannot hold or need not: by code, or by a letter.
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|([bfnrt"/\\]))')
 
 
 class Copy(NamedTuple):
@@ -67,13 +68,20 @@ def copies(dataset: Dataset, numbered: Iterable[tuple[int, Document]], longest: 
     for line, document in numbered:
         if len(document.searchable) < shortest or not reached(document.metadata):
             continue
-        tokens = words(_ESCAPE.sub(lambda match: chr(int(match[1], 16)), document.searchable))
-        held = sum(
-            any(_reaches(dataset, document.id, query) for query in asked[text])
-            for text in phrases.within(tokens, set(tokens))
-        )
+        found: set[str] = set()
+        for text in {document.searchable, _plain(document.searchable)}:
+            tokens = words(text)
+            found.update(phrases.within(tokens, set(tokens)))
+        held = sum(any(_reaches(dataset, document.id, query) for query in asked[text]) for text in found)
         if held >= needed:
             yield Copy(line, document.id, held, len(asked))
+
+
+def _plain(text: str) -> str:
+    """The text without the escapes of JSON and the entities of HTML; a control character is a space."""
+    return unescape(
+        _ESCAPE.sub(lambda at: chr(int(at[1], 16)) if at[1] else at[2] if at[2] in '"/\\' else " ", text)
+    )
 
 
 def _reaches(dataset: Dataset, document: str, query: Query) -> bool:

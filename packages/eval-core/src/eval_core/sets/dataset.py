@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import BOM, BOM_FAULT, digest_file, unreadable
-from eval_core.sets.copies import copies
+from eval_core.sets.copies import FEWEST, copies
 from eval_core.sets.corpus import (
     CorpusFile,
     corpus_digest,
@@ -25,7 +26,7 @@ from eval_core.sets.definition import Definition, read_definition
 from eval_core.sets.faulty import named_in
 from eval_core.sets.nearest import Nearest
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
-from eval_core.sets.words import words
+from eval_core.sets.words import blank, words
 
 #: Query metadata that changes what is asked or how it is counted. All other metadata is a note.
 MEANINGFUL = ("category", "source", "kind", "scope", "exclude", "time", "must_pass", "unanswerable")
@@ -98,16 +99,24 @@ class Dataset:
         return self.timeline is None or self.timeline.visible(document, query.metadata.get("time"))
 
     def blanks(self) -> list[str]:
-        """Statements about what has no words: empty documents, and queries to score that no word is in."""
-        from eval_core.console import count
+        """Statements about what has no words: empty documents, and queries to score that no word is in. One text that
+        most of them have is stated too, since it may be what a converter wrote in place of each.
+        """
+        from eval_core.console import clip, count
 
         told = []
         if self.empty:
             told.append(f"{self.empty:,} of {count(self.documents, 'document')} without a text")
-        wordless = [q.id for q in self.queries if q.id not in self.unscorable and not words(q.text)]
+        texts = {q.id: " ".join(words(q.text)) for q in self.queries if q.id not in self.unscorable}
+        wordless = [name for name, text in texts.items() if not text]
         if wordless:
             named = ", ".join(wordless[:NAMED]) + ", …" * (len(wordless) > NAMED)
             told.append(f"{count(len(wordless), 'query', 'queries')} without a word: {named}")
+        for text, equal in Counter(filter(None, texts.values())).most_common(1):
+            if equal >= FEWEST and equal > len(texts) / 2:
+                told.append(
+                    f"{equal:,} of {count(len(texts), 'query', 'queries')} ask the same: {clip(text, 60)!r}"
+                )
         return told
 
 
@@ -258,7 +267,7 @@ def _read_corpus(path: Path, keys: tuple[str, ...], collector: _Collector) -> _D
             fault(line, f"_id {document.id!r} again (first at line {first})")
             continue
         found.digests[document.id] = document_digest(document)
-        found.empty += not document.searchable.strip()
+        found.empty += blank(document.searchable)
         found.longest = max(found.longest, len(document.searchable))
         kept = {key: document.metadata[key] for key in wanted if key in document.metadata}
         if kept:
@@ -457,7 +466,7 @@ def _check_queries(
                 line,
                 f"query {query.id!r} is marked unanswerable and has a positive judgement; drop one of them",
             )
-        if not query.text.strip() and not unanswerable:
+        if blank(query.text) and not unanswerable:
             if query.id not in doubtful.queries:
                 fault(line, f"query {query.id!r} has an empty text; write it, or mark the query unanswerable")
         elif query.id in dataset.unscorable and not unanswerable and not plain and not unsure:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from eval_core.backend import Document
 from eval_core.errors import Misuse
-from eval_core.files import unwritable, write_lines, write_text
+from eval_core.files import recover, staged, swap, unwritable, write_lines, write_text
 from eval_core.models import NAME, parse_toml
 from eval_core.sets.corpus import document_line
 from eval_core.sets.dataset import HEADER, Query
@@ -47,9 +46,10 @@ def claim(out: Path, *, replace: bool | None = None) -> Path:
         Misuse: something is there already, or something else than a set would be replaced.
     """
     place = Path(os.path.realpath(out))
+    recover(place)
     if place.exists() and not place.is_dir():
         raise Misuse("out-exists", "is a file; a set is a folder", file=out)
-    held = (path.relative_to(place).as_posix() for path in place.rglob("*")) if place.is_dir() else iter(())
+    held = _held(place) if place.is_dir() else iter(())
     if not replace and next(held, None):
         mend = "Name another folder" + (".", ", or replace the set with --force.")[replace is not None]
         raise Misuse("out-exists", "is not empty, and a new set replaces nothing", file=out, mend=mend)
@@ -61,6 +61,13 @@ def claim(out: Path, *, replace: bool | None = None) -> Path:
     if place == Path.cwd():
         raise Misuse("out-exists", "is the current folder; name one inside it", file=out)
     return place
+
+
+def _held(folder: Path) -> Iterator[str]:
+    """What lies in a folder, as it is found: nothing is sorted or walked ahead of what is asked for."""
+    for here, folders, files in os.walk(folder):
+        below = Path(here).relative_to(folder)
+        yield from ((below / name).as_posix() for name in (*folders, *files))
 
 
 def seen_from(folder: Path, target: Path) -> str:
@@ -113,8 +120,8 @@ def write_set(
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         # Beside its place, so that it takes it in one step; below a folder of ours, so that it has usual rights.
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as beside:
-            made, before = Path(beside) / "set", Path(beside) / "before"
+        with staged(place) as beside:
+            made = beside / f"new-{place.name}"
             write_lines(made / "queries.jsonl", lines)
             write_lines(made / "qrels" / "test.tsv", (row.encode() for row in rows))
             write_text(made / "dataset.toml", text)
@@ -122,17 +129,7 @@ def write_set(
                 write_lines(made / "corpus.jsonl", map(document_line, documents))
             if check is not None:
                 check(made)
-            if place.exists():
-                if replace:
-                    place.rename(before)
-                else:
-                    place.rmdir()  # empty, or this fails
-            try:
-                made.rename(place)
-            except BaseException:
-                if before.exists():
-                    before.rename(place)
-                raise
+            swap(beside, place, replace=replace)
     except OSError as error:
         raise unwritable(place, error) from error
 

@@ -2,13 +2,15 @@
 
 Measured from texts and labels alone. A document counts for a query only where the query can find it. The corpus is
 read twice: for the documents that queries name, then for the others; each is cut into words once, and only where a
-query can find it. Memory grows with the documents that are named, and not with the corpus.
+query can find it. Memory grows with the documents that are named, by eight bytes a word, and not with the corpus; what
+more a scope takes is freed behind its last document.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_core.backend import Document
@@ -67,7 +69,9 @@ class _Scope:
     documents: int = 0
     holding: Counter[str] = field(default_factory=Counter)
     judged_by: dict[str, list[_Asked]] = field(default_factory=dict)
-    by_shingle: dict[int, list[str]] = field(default_factory=dict)
+    #: Documents still to be compared with those that are judged, and these by their shingles while there are some.
+    left: int = 0
+    by_shingle: dict[int, list[str]] | None = None
 
     @classmethod
     def of(cls, several: Sequence[_Asked]) -> _Scope:
@@ -97,7 +101,7 @@ class _Scan:
         self.visible = visible
         self.leaked: set[str] = set()
         self.near: list[NearDuplicate] = []
-        self.shingles: dict[str, set[int]] = {}
+        self.shingles: dict[str, array[int]] = {}
         self.naming: dict[str, list[_Asked]] = {}
         by_scope: dict[str | None, list[_Asked]] = {}
         for asked in several:
@@ -114,15 +118,13 @@ class _Scan:
         """Gather a document that a query judges relevant or excludes."""
         tokens = self.gather(document, scopes)
         for asked in self.naming[document.id]:
+            if asked.query.scope not in scopes_of(document.metadata):
+                continue  # excluded, and out of reach all the same
             shared = len(asked.wanted.intersection(tokens))
             asked.named[document.id] = shared
             if document.id in asked.relevant and asked.wanted:
                 asked.best = max(asked.best, shared / len(asked.wanted))
-        own = self.shingles[document.id] = _shingles(tokens)
-        for scope in scopes:
-            if document.id in scope.judged_by:
-                for shingle in own:
-                    scope.by_shingle.setdefault(shingle, []).append(document.id)
+        self.shingles[document.id] = array("q", _shingles(tokens))
 
     def gather(self, document: Document, scopes: Iterable[_Scope]) -> list[str]:
         """Count the words of queries that a document holds, and find the leaks; the words of the document."""
@@ -137,14 +139,27 @@ class _Scan:
                     self.leaked.add(name)
         return tokens
 
+    def by_shingle(self, scope: _Scope) -> dict[int, list[str]]:
+        """The judged documents of a scope by their shingles."""
+        if scope.by_shingle is None:
+            scope.by_shingle = {}
+            for name in scope.judged_by:
+                for shingle in self.shingles.get(name, ()):
+                    scope.by_shingle.setdefault(shingle, []).append(name)
+        return scope.by_shingle
+
     def compare(self, document: Document, tokens: Sequence[str], scopes: Iterable[_Scope]) -> None:
         """Find the judged documents of which this is nearly the same and, for a query that judges them, not judged."""
-        own = self.shingles.get(document.id)
+        own: Collection[int] | None = self.shingles.get(document.id)
         for scope in scopes:
-            if own is None and _differs(tokens, scope.by_shingle):
+            by_shingle = self.by_shingle(scope)
+            scope.left -= 1
+            if scope.left == 0:
+                scope.by_shingle = None
+            if own is None and _differs(tokens, by_shingle):
                 continue
             own = _shingles(tokens) if own is None else own
-            common = Counter(name for shingle in own for name in scope.by_shingle.get(shingle, ()))
+            common = Counter(name for shingle in own for name in by_shingle.get(shingle, ()))
             for name, shared in common.items():
                 if name == document.id or shared < NEAR * (len(own) + len(self.shingles[name]) - shared):
                     continue
@@ -201,8 +216,11 @@ def look(
     found = _Scan(asked, visible)
     if asked:
         for document in documents:
+            scopes = found.scopes_with(document)
+            for scope in scopes:
+                scope.left += 1
             if document.id in found.naming:
-                found.take_named(document, found.scopes_with(document))
+                found.take_named(document, scopes)
         for document in documents:
             scopes = found.scopes_with(document)
             if scopes:

@@ -57,14 +57,13 @@ def aa(arm: str, runs: int | None, evidence: bool, config: Path, policy: Path, f
 
 
 def _evidence(arm: str, folder: Path) -> Unchanged:
-    from eval_core.errors import Misuse, did_you_mean
+    from eval_core.errors import unknown_arm
     from eval_core.policy import FLOORS, read_policy
     from eval_gate.power import of_evidence
 
     policy = read_policy(folder)
     if arm not in policy.floors.arms:
-        hint = did_you_mean(arm, policy.floors.arms)
-        raise Misuse("arm-unknown", f"there are no floors for arm {arm!r}{hint}", file=folder / FLOORS)
+        raise unknown_arm(arm, policy.floors.arms, "there are no floors for arm", file=folder / FLOORS)
     return of_evidence(policy.arm(arm))
 
 

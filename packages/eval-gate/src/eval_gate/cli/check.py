@@ -179,16 +179,11 @@ def _places(named: tuple[str, ...], arms: tuple[str, ...]) -> dict[str, Path]:
 def _selected(
     known: list[str], arms: tuple[str, ...], places: dict[str, Path], path: Path
 ) -> tuple[str, ...]:
-    from eval_core.errors import Misuse, did_you_mean
+    from eval_core.errors import unknown_arm
 
     for name in (*arms, *places):
         if name not in known:
-            listed = f"  (arms: {', '.join(known) or 'none'})"
-            raise Misuse(
-                "arm-unknown",
-                f"there are no floors for arm {name!r}{did_you_mean(name, known)}{listed}",
-                file=path,
-            )
+            raise unknown_arm(name, known, "there are no floors for arm", file=path)
     return tuple(dict.fromkeys(arms)) or tuple(known)
 
 

@@ -111,7 +111,7 @@ def floor(
     """Propose the bar that measured runs give, and write it: floors, baseline, budget and evidence."""
     from eval_core.reports.provenance.configuration import configuration
     from eval_gate.check import sets
-    from eval_gate.floors import Wish, beside_the_command, plain
+    from eval_gate.floors import Wish, beside_the_command, check_keys, plain
 
     if form == "plain" and write:
         raise click.UsageError("--form plain is printed, not written; redirect it to the file of your choice")
@@ -129,6 +129,7 @@ def floor(
         reasons=said,
         typed=context.meta[TYPED],
     )
+    check_keys(wish)
     configured = configuration(config) if config.exists() else None
     bar = _Bar(policy, configured, native=form == "native")
     source = _Runs(output, config, places, measuring, bar)
@@ -230,14 +231,18 @@ class _Runs:
 
     def of(self, name: str, drift: float | None) -> list[Line]:
         """The runs of an arm."""
-        from eval_core.errors import Refused, did_you_mean
-        from eval_gate.floors import history
+        from eval_core.config import arms_in
+        from eval_core.errors import Refused, unknown_arm
+        from eval_gate.floors import arms_of, history
 
+        known = arms_of(self.output) if self.runs is None else self.runs
+        if name not in known and name not in (configured := arms_in(self.config)):
+            raise unknown_arm(name, [*configured, *known])
         if self.runs is None:
             return history(name, self.output, drift, _note)
         if name not in self.runs:
-            hint = f"{did_you_mean(name, self.runs)}  (arms: {', '.join(self.runs)})"
-            raise Refused("report-missing", f"none of the paths has a report of it{hint}", subject=name)
+            what = f"none of the paths has a report of it  (arms: {', '.join(self.runs)})"
+            raise Refused("report-missing", what, subject=name)
         return self.runs[name]
 
 

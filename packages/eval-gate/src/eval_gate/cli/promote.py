@@ -276,29 +276,24 @@ def _arm(name: str, workspace: Workspace | None) -> Arm:
 def _dataset(candidate: str, workspace: Workspace | None, config: Path, write: bool) -> str | None:
     """The key of `[default]` that moves; None where the candidate is not an arm, and nothing is to be written."""
     from eval_core.config import same_folder
-    from eval_core.errors import Misuse, did_you_mean
+    from eval_core.errors import did_you_mean, unknown_arm
     from eval_core.policy import is_name
 
     if not is_name(candidate):
         raise click.UsageError(f"{candidate!r}: a name is lower-case letters, digits, . _ -")
     known = workspace.arms if workspace else {}
     if candidate not in known:
-        near = did_you_mean(candidate, known)
-        if not (write or near):
+        if not (write or did_you_mean(candidate, known)):
             return None
-        raise Misuse(
-            "arm-unknown",
-            f"there is no arm {candidate!r}{near}  (arms: {', '.join(known) or 'none'})",
-            file=config,
-            mend="A promotion moves the default of a dataset to an arm: add the arm, measure it, then promote.",
-        )
+        mend = "A promotion moves the default of a dataset to an arm: add the arm, measure it, then promote."
+        raise unknown_arm(candidate, known, file=config, mend=mend)
     own = known[candidate].dataset
     defaults = workspace.default if workspace else {}
     return next((key for key in defaults if same_folder(key, own)), own)
 
 
 def _incumbent(candidate: str, incumbent: str | None, workspace: Workspace | None, config: Path) -> str:
-    from eval_core.errors import did_you_mean
+    from eval_core.errors import did_you_mean, unknown_arm
     from eval_core.policy import is_name
 
     if incumbent is None:
@@ -309,8 +304,8 @@ def _incumbent(candidate: str, incumbent: str | None, workspace: Workspace | Non
         raise click.UsageError(f"{incumbent!r}: a name is lower-case letters, digits, . _ -")
     if candidate == incumbent:
         raise click.UsageError(f"{candidate!r} cannot take its own place; name another with --over")
-    if workspace and incumbent not in workspace.arms and (near := did_you_mean(incumbent, workspace.arms)):
-        raise click.UsageError(f"there is no arm {incumbent!r} in {config}{near}")
+    if workspace and incumbent not in workspace.arms and did_you_mean(incumbent, workspace.arms):
+        raise unknown_arm(incumbent, workspace.arms, file=config)
     return incumbent
 
 

@@ -22,7 +22,7 @@ import click
 
 from eval_core import backend
 from eval_core.errors import CouldNot, Misuse
-from eval_core.files import unwritable
+from eval_core.files import copy, unwritable, write_text
 from eval_gate.demo.models import Demo, Step
 from eval_gate.verdict import Word
 
@@ -111,8 +111,8 @@ class _Workspace:
     def steps(self) -> tuple[Step, ...]:
         """The three verdicts; in the end all is as it was before the first of them."""
         click.echo("20 notes of a team's memory, 16 questions about them, searched by bm25.")
-        shutil.copytree(WORKSPACE, self.root, dirs_exist_ok=True)
-        (self.root / ".gitignore").write_text(".eval/\n*.bak\n", encoding="utf-8")
+        shutil.copytree(WORKSPACE, self.root, copy_function=copy, dirs_exist_ok=True)
+        write_text(self.root / ".gitignore", ".eval/\n*.bak\n")
         self._shell("git init -q --template= --initial-branch=main")
         with (self.root / ".git" / "config").open("a", encoding="utf-8") as stream:
             stream.write(GIT_CONFIG)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from eval_gate.floors.commits import beside_the_command
     from eval_gate.floors.difference import changes
     from eval_gate.floors.proposal import Proposal
-    from eval_gate.floors.propose import CHOSEN, Proposed, Wish
+    from eval_gate.floors.propose import CHOSEN, Proposed, Wish, check_keys
     from eval_gate.floors.sources import arms_of, history, measured_now, reports_in, uploaded, without_ci_run
     from eval_gate.floors.target import Held, Promotions, against
     from eval_gate.floors.text import budgets_text, floors_text, plain
@@ -28,6 +28,7 @@ __all__ = [
     "beside_the_command",
     "budgets_text",
     "changes",
+    "check_keys",
     "floors_text",
     "history",
     "measured_now",
@@ -45,7 +46,7 @@ __getattr__ = lazily(
     commits="beside_the_command",
     difference="changes",
     proposal="Proposal",
-    propose="CHOSEN Proposed Wish",
+    propose="CHOSEN Proposed Wish check_keys",
     sources="arms_of history measured_now reports_in uploaded without_ci_run",
     target="Held Promotions against",
     text="budgets_text floors_text plain",

@@ -149,7 +149,7 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     old = standing.policy
     drift = wish.drift if wish.drift is not None else old.floors.drift if old else None
     runs = eligible(arm, lines, drift)
-    _check_keys(arm, wish, runs[-1], old)
+    _check_measures(arm, wish, runs[-1])
     if drift is not None and not (runs[-1].set and runs[-1].set.moves):
         what = "no source of its corpus moves, so it cannot drift"
         raise Refused("corpus-pinned", what, subject=arm, key="corpus", mend="Leave --drifts out.")
@@ -179,20 +179,30 @@ def propose(arm: str, lines: Iterable[Line], wish: Wish, standing: Standing) -> 
     return Proposed(old, after, tuple(changes(old, after)), used)
 
 
-def _check_keys(arm: str, wish: Wish, last: Line, old: ArmPolicy | None) -> None:
+def check_keys(wish: Wish) -> None:
+    """Refuse a name that no run can hold, before any is measured.
+
+    Raises:
+        Misuse: a measure or a reason's key that there is not.
+    """
+    known = (*CHOSEN, *EVENTS)
     for name in (*wish.measures, *wish.max_drop):
         metrics.parse(name)
+    for key in wish.reasons:
+        try:
+            if key not in known:
+                metrics.parse(key)
+        except Misuse as error:
+            what = f"no choice has this key{did_you_mean(key, [*known, *metrics.names((1, 5, 10), 'mrr')])}"
+            mend = f"Keys: {', '.join(known)}, or a measure."
+            raise Misuse("reason-unneeded", what, key=f"--reason {key}", mend=mend) from error
+
+
+def _check_measures(arm: str, wish: Wish, last: Line) -> None:
+    for name in (*wish.measures, *wish.max_drop):
         if name not in last.measures:
             what = f"its runs hold no such measure{did_you_mean(name, last.measures)}"
             raise Misuse("measure-unknown", what, subject=arm, key=name)
-    for key in wish.reasons:
-        # One that the runs do not hold any more is left out, too.
-        if key not in (*CHOSEN, *EVENTS, *last.measures, *(bar.measure for bar in (old.bars if old else ()))):
-            known = (*CHOSEN, *EVENTS)
-            what = f"no choice has this key{did_you_mean(key, [*known, *last.measures])}"
-            raise Misuse(
-                "reason-unneeded", what, subject=arm, key=key, mend=f"Keys: {', '.join(known)}, or a measure."
-            )
 
 
 def _check_must_pass(arm: str, last: Line) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eval_core.config import Workspace
-from eval_core.errors import CouldNot, Misuse, Refused, did_you_mean
+from eval_core.errors import CouldNot, Misuse, Refused
 from eval_core.files import refuse_special
 from eval_core.policy import Line, is_name, line_of, unfit, unlike
 from eval_core.reports import Report, parse_report, read_report
@@ -43,10 +43,8 @@ def history(arm: str, output: Path, drift: float | None, note: Callable[[str], N
     """
     path = output / "reports" / f"{arm}.json"
     if not path.exists():
-        known = arms_of(output)
-        hint = f"{did_you_mean(arm, known)}  (arms with one: {', '.join(known) or 'none'})"
         mend = f"Measure it twice:  eval-gate floor {arm} --measure"
-        raise Refused("report-missing", f"there is no such report{hint}", file=path, mend=mend)
+        raise Refused("report-missing", "there is no such report", file=path, mend=mend)
     newest = line_of(read_report(path, arm))
     found = []
     for past in sorted((output / "history" / arm).glob("*.json")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eval_core.config import OUTPUT, Arm, Workspace
-from eval_core.errors import Misuse, Refused, did_you_mean
+from eval_core.errors import Refused, unknown_arm
 from eval_core.measuring import counter
 from eval_core.measuring.plan import plan
 from eval_core.policy import CATEGORY_QUERIES, FLOORS, Policy, derived_margin, expected
@@ -34,8 +34,7 @@ def place_of(name: str, workspace: Workspace | None, config: Path) -> Workspace:
         return Workspace(
             config.parent, config, {name: Arm(dataset=str(Path(name).absolute()), backend="none")}
         )
-    hint = f"{did_you_mean(name, arms)}  (arms: {', '.join(arms) or 'none'})"
-    raise Misuse("arm-unknown", f"it is neither an arm of {config} nor a dataset folder{hint}", subject=name)
+    raise unknown_arm(name, arms, f"there is neither an arm of {config} nor a dataset folder")
 
 
 def target(workspace: Workspace, name: str, flip_rate: float) -> Target:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eval_core.errors import Misuse, did_you_mean
+from eval_core.errors import unknown_arm
 from eval_gate.selftest import reports
 from eval_gate.selftest.bench import Answer, Bench, Untried
 from eval_gate.selftest.catalogue import Attack, attacks
@@ -78,8 +78,7 @@ def self_test(
 def _selected(arms: Sequence[str], known: Sequence[str], policy: Path) -> tuple[str, ...]:
     for name in arms:
         if name not in known:
-            what = f"it has no floors{did_you_mean(name, known)}  (arms: {', '.join(known)})"
-            raise Misuse("arm-unknown", what, file=policy, subject=name)
+            raise unknown_arm(name, known, "there are no floors for arm", file=policy)
     return tuple(dict.fromkeys(arms)) or tuple(known)
 
 

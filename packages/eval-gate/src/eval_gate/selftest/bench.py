@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eval_core.errors import CouldNot, EvalError, Faults
+from eval_core.files import copy
 from eval_core.policy import (
     BUDGETS,
     FLOORS,
@@ -82,19 +83,19 @@ class Bench:
         self._head: str | None = None
         self._moved = False
         self._overlooked: list[Path] = []
-        shutil.copytree(policy, root / "policy")
+        shutil.copytree(policy, root / "policy", copy_function=copy)
         for path in config.parent.iterdir():
             if not path.name.startswith((".git", ".eval")) and not (root / path.name).exists():
                 (root / path.name).symlink_to(path.absolute())
         self.config.unlink(missing_ok=True)
         if config.exists():
-            shutil.copy(config, self.config)
+            copy(config, self.config)
         self.reports.mkdir(parents=True)
         own = config.parent / ".eval" / "reports"
         for name in self.files.floors.arms:
             for path in (own / f"{name}.json", sidecar(own / f"{name}.json")):
                 if path.exists():
-                    shutil.copy(path, self.reports)
+                    copy(path, self.reports / path.name)
         self.git = shutil.which("git") is not None
         if self.git:
             self._begin()

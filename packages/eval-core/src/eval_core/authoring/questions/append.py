@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any
 
 from eval_core.authoring.questions.file import Question
 from eval_core.errors import CouldNot, Fault, Faults
-from eval_core.files import atomic, unreadable
+from eval_core.files import atomic, copy, unreadable, unwritable
 from eval_core.sets.dataset import Dataset, load
 
 #: What besides queries and judgements has a say in whether a set loads.
@@ -62,16 +61,19 @@ def try_out(dataset: Dataset, queries: Grown, judgements: Grown, keys: Sequence[
     Raises:
         Faults: it would not load; the files are named as they would be.
     """
-    with tempfile.TemporaryDirectory(prefix="eval-query-") as name:
-        trial = Path(name)
+    with tempfile.TemporaryDirectory(prefix="eval-query-") as folder:
+        trial = Path(folder)
         for other in _BESIDE:
             if (dataset.folder / other).is_file():
-                shutil.copyfile(dataset.folder / other, trial / other)
+                copy(dataset.folder / other, trial / other)
         (trial / "qrels").mkdir()
         for split in (dataset.folder / "qrels").glob("*.tsv"):
-            shutil.copyfile(split, trial / "qrels" / split.name)
-        (trial / "queries.jsonl").write_bytes(queries.after)
-        (trial / "qrels" / f"{dataset.split}.tsv").write_bytes(judgements.after)
+            copy(split, trial / "qrels" / split.name)
+        for name, file in (("queries.jsonl", queries), (f"qrels/{dataset.split}.tsv", judgements)):
+            try:
+                (trial / name).write_bytes(file.after)
+            except OSError as error:
+                raise unwritable(trial / name, error) from error
         try:
             return load(trial, split=dataset.split, corpus=dataset.corpus.path, keys=keys)
         except Faults as error:

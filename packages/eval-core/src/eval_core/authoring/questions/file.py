@@ -12,6 +12,7 @@ from eval_core.errors import Misuse, did_you_mean
 from eval_core.files import unreadable
 from eval_core.imports.tables import csv_rows
 from eval_core.sets.corpus import id_fault, read_json_lines
+from eval_core.sets.words import blank
 
 #: What a question may say of itself.
 KEYS = ("text", "relevant", "category", "kind", "scope", "exclude", "id")
@@ -122,7 +123,7 @@ def _question(line: int, row: Mapping[str, Any], fault: Tell) -> Question:
     if not isinstance(text, str):
         before.append("has no 'text'" if text is None else f"text {text!r} is not a text")
         text = ""
-    elif not text.strip():
+    elif blank(text):
         before.append(f"text {text!r} is empty")
     relevant, wrong = _relevant(row.get("relevant"))
     before += wrong
