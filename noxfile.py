@@ -53,9 +53,10 @@ BESIDE = ("test", "peers")
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and formatting (ruff). `nox -s format` mends what can be mended by a machine."""
+    """Check style and formatting (ruff), and the workflows (zizmor). `nox -s format` mends what a machine can."""
     work(session, "python", "-m", "ruff", "check", ".")
     work(session, "python", "-m", "ruff", "format", "--check", ".")
+    work(session, "zizmor", "--offline", "--quiet", ".github/workflows")
 
 
 @nox.session(default=False)

@@ -36,7 +36,11 @@ class Subject:
 
 def folder(path: Path, settings: Path | None = None) -> Subject:
     """A repository that is named by its folder alone."""
-    held = Repository(path=str(path.absolute()), name=place_of(path), settings=None if settings is None else str(settings.absolute()))
+    held = Repository(
+        path=str(path.absolute()),
+        name=place_of(path),
+        settings=None if settings is None else str(settings.absolute()),
+    )
     return Subject(path, held)
 
 
@@ -70,7 +74,9 @@ def audited(
 
 def broken(subject: Subject, error: EvalError) -> Placement:
     """The placement of a repository that could not be read."""
-    return Placement(subject.repository.title, None, "undetermined", "it could not be read", faults=(str(error),))
+    return Placement(
+        subject.repository.title, None, "undetermined", "it could not be read", faults=(str(error),)
+    )
 
 
 def _evidence(subject: Subject, files: Files, now: datetime, *, known: bool = True) -> Evidence:

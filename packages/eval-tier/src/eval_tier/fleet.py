@@ -18,11 +18,17 @@ FLEET = Path("policy/fleet.toml")
 class Repository(Closed):
     """One table `[[repository]]`."""
 
-    path: str | None = Field(default=None, min_length=1, description="Its checkout, relative to this repository.")
-    name: str | None = Field(
-        default=None, min_length=1, description="How it is called; OWNER/NAME where only its settings are known."
+    path: str | None = Field(
+        default=None, min_length=1, description="Its checkout, relative to this repository."
     )
-    tier: Annotated[int, Field(ge=0, le=3)] | None = Field(default=None, description="The tier it should be at.")
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        description="How it is called; OWNER/NAME where only its settings are known.",
+    )
+    tier: Annotated[int, Field(ge=0, le=3)] | None = Field(
+        default=None, description="The tier it should be at."
+    )
     final: bool = Field(default=False, description="It rests at its tier: there is no next step.")
     not_applicable: str | None = Field(
         default=None, min_length=1, description="Why it has no evaluation, and needs none."
@@ -65,7 +71,9 @@ def read_fleet(path: Path) -> Fleet:
     for place, repository in enumerate(fleet.repository):
         if repository.title in seen:
             line = line_in(text, ["repository", f"[{place}]"])
-            wrong.append(Fault("is named twice", file=path, line=line, key="repository", value=repository.title))
+            wrong.append(
+                Fault("is named twice", file=path, line=line, key="repository", value=repository.title)
+            )
         seen.add(repository.title)
     if wrong:
         raise Faults(wrong, consequence="nothing was audited")

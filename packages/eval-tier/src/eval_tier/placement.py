@@ -78,6 +78,8 @@ def _ungated(evidence: Evidence) -> Iterable[str]:
     bare = [name for name in evidence.ours.arms if name not in floors.arms]
     if bare:
         yield f"{', '.join(bare[:3])}{' and others' if len(bare) > 3 else ''}: no floors"
-    elsewhere = [name for name, arm in evidence.ours.arms.items() if arm.lane == "owner" and name in floors.arms]
+    elsewhere = [
+        name for name, arm in evidence.ours.arms.items() if arm.lane == "owner" and name in floors.arms
+    ]
     if elsewhere:
         yield f"{', '.join(elsewhere[:3])}: owner's lane"

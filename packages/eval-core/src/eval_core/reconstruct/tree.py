@@ -77,7 +77,9 @@ class Tree:
             CouldNot: a tree is damaged or not there.
         """
         found, name = self._find(path)
-        return {part: kind for part, (kind, _) in self._entries(name).items()} if found.kind == "folder" else {}
+        return (
+            {part: kind for part, (kind, _) in self._entries(name).items()} if found.kind == "folder" else {}
+        )
 
     def _find(self, path: bytes) -> tuple[Found, str]:
         """What stands at a path, and the id of its object."""

@@ -32,12 +32,22 @@ malformed file; 2 wrong usage or fleet file; 3 no repository, or a rule that bro
 
 _PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 _FLEET = click.option(
-    "--fleet", "fleet_file", type=click.Path(path_type=Path), metavar="FILE", help="The fleet; policy/fleet.toml."
+    "--fleet",
+    "fleet_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The fleet; policy/fleet.toml.",
 )
-_REF = click.option("--ref", "revision", default="HEAD", show_default=True, metavar="REV", help="The commit to read.")
-_TREE = click.option("--work-tree", is_flag=True, help="Read the files of the working tree, committed or not.")
+_REF = click.option(
+    "--ref", "revision", default="HEAD", show_default=True, metavar="REV", help="The commit to read."
+)
+_TREE = click.option(
+    "--work-tree", is_flag=True, help="Read the files of the working tree, committed or not."
+)
 _SETTINGS = click.option(
-    "--settings", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    "--settings",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
     help="The snapshot of the one repository that is named.",
 )
 
@@ -48,17 +58,28 @@ _SETTINGS = click.option(
 @_REF
 @_TREE
 @_SETTINGS
-@click.option("--min-tier", type=click.IntRange(0, 3), metavar="N", help="Exit 1 unless all are at tier N in effect.")
 @click.option(
-    "--min-mechanism", type=click.IntRange(0, 3), metavar="N", help="Exit 1 unless the files of all show tier N."
+    "--min-tier", type=click.IntRange(0, 3), metavar="N", help="Exit 1 unless all are at tier N in effect."
+)
+@click.option(
+    "--min-mechanism",
+    type=click.IntRange(0, 3),
+    metavar="N",
+    help="Exit 1 unless the files of all show tier N.",
 )
 @click.option("--explain", metavar="RULE", help="Show one rule over all of them.")
 @click.option(
-    "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE.json",
+    "--against",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE.json",
     help="An earlier audit: what changed since.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["table", "json", "markdown", "badge"]), default="table", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "markdown", "badge"]),
+    default="table",
+    show_default=True,
 )
 def audit(
     paths: tuple[Path, ...],
@@ -105,7 +126,9 @@ def audit(
 @_REF
 @_TREE
 @_SETTINGS
-def why(repository: str, fleet_file: Path | None, revision: str, work_tree: bool, settings: Path | None) -> int:
+def why(
+    repository: str, fleet_file: Path | None, revision: str, work_tree: bool, settings: Path | None
+) -> int:
     """Say what keeps a repository from its next tier, where, and the one thing to do.
 
     REPO is a folder, or the name of a repository of the fleet.
@@ -135,7 +158,9 @@ def why(repository: str, fleet_file: Path | None, revision: str, work_tree: bool
     return _exit([placement], False, None)
 
 
-@click.command(epilog="\b\nExamples:\n  eval-tier rules\n  eval-tier rules T204\n  eval-tier rules --format json")
+@click.command(
+    epilog="\b\nExamples:\n  eval-tier rules\n  eval-tier rules T204\n  eval-tier rules --format json"
+)
 @click.argument("rule", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def rules(rule: str | None, form: str) -> int:
@@ -147,8 +172,13 @@ def rules(rule: str | None, form: str) -> int:
         held = tuple(one for one in held if one.id == rule)
     rows = [
         {
-            "id": one.id, "tier": one.tier, "about": one.half, "title": one.title, "requires": list(one.requires),
-            "declarable": one.declarable, "why": one.why,
+            "id": one.id,
+            "tier": one.tier,
+            "about": one.half,
+            "title": one.title,
+            "requires": list(one.requires),
+            "declarable": one.declarable,
+            "why": one.why,
         }
         for one in held
     ]
@@ -161,7 +191,10 @@ def rules(rule: str | None, form: str) -> int:
         click.echo(textwrap.fill(held[0].why, 100, initial_indent="  ", subsequent_indent="  "))
     else:
         click.echo(
-            table([("rule", "tier", "about", "title"), *((o.id, str(o.tier), o.half, o.title) for o in held)], indent="")
+            table(
+                [("rule", "tier", "about", "title"), *((o.id, str(o.tier), o.half, o.title) for o in held)],
+                indent="",
+            )
         )
     return 0
 
@@ -173,7 +206,9 @@ def _rules(named: str | None) -> tuple[Any, ...]:
     held = registered()
     if named is not None and named not in {rule.id for rule in held}:
         known = [rule.id for rule in held]
-        raise click.UsageError(f"there is no rule {named!r}{did_you_mean(named, known)}  (eval-tier rules lists them)")
+        raise click.UsageError(
+            f"there is no rule {named!r}{did_you_mean(named, known)}  (eval-tier rules lists them)"
+        )
     return held
 
 
@@ -186,7 +221,9 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
         raise click.UsageError("name folders or --fleet, not both")
     if not paths and (fleet_file is not None or FLEET.is_file()):
         if settings is not None:
-            raise click.UsageError("--settings goes with one PATH; in a fleet file it is a key of the repository")
+            raise click.UsageError(
+                "--settings goes with one PATH; in a fleet file it is a key of the repository"
+            )
         file = fleet_file or FLEET
         base = file.absolute().parent
         base = base.parent if base.name == "policy" else base
@@ -197,7 +234,9 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
     return [folder(path, settings) for path in named]
 
 
-def _placed(subject: Subject, rules: tuple[Any, ...], revision: str, now: datetime, work_tree: bool) -> Placement:
+def _placed(
+    subject: Subject, rules: tuple[Any, ...], revision: str, now: datetime, work_tree: bool
+) -> Placement:
     from eval_core.errors import EvalError
     from eval_tier.audit import audited, broken
 
@@ -214,7 +253,8 @@ def _bar(placements: list[Placement], tier: int | None, mechanism: int | None) -
         below = sum(p.below for p in counted)
         return (f"{below} below its declared tier" if below else ""), below > 0
     short = [
-        p for p in counted
+        p
+        for p in counted
         if p.state == "undetermined"
         or (tier is not None and p.effect < tier)
         or (mechanism is not None and p.mechanism < mechanism)

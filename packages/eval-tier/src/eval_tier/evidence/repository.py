@@ -17,9 +17,10 @@ from eval_tier.evidence.files import MOST, Files
 from eval_tier.evidence.settings import Settings, Unknown
 from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
-from eval_tier.workflow.conditions import covers, reach, step_runs
+from eval_tier.workflow.conditions import Scene, covers, reach, step_runs
 from eval_tier.workflow.launchers import strip
 from eval_tier.workflow.models import EVENTS, Command, Event, Fault, Gap, Job, Place, Step, Truth, Workflow
+from eval_tier.workflow.triggers import started
 
 WORKFLOWS = ".github/workflows"
 
@@ -79,10 +80,14 @@ class Use:
         if self.generic:
             return "true", "its job is declared", self.places
         doubtful: tuple[Truth, str, tuple[Place, ...]] | None = None
+        if self.workflow.faults:
+            # The forge refuses a file that it cannot read whole, or reads it otherwise than we do.
+            doubtful = "unknown", self.workflow.faults[0].what, (self.workflow.faults[0].place,)
+        scene = Scene(branch, started(self.workflow, event, branch)[3])
         truths = (
             covers(self.workflow, event, branch),
-            reach(self.workflow, self.job.key, event),
-            (*step_runs(self.step, self.job, event), self.step.place),
+            reach(self.workflow, self.job.key, event, branch),
+            (*step_runs(self.step, self.job, event, scene), self.step.place),
         )
         for truth, why, place in truths:
             if truth == "unknown":
@@ -136,7 +141,8 @@ class Evidence:
         self._audit = audit
         self._settings = settings
         self._missing = missing or Unknown(
-            "its settings were never observed", "eval-tier snapshot OWNER/REPO  reads what its branch requires"
+            "its settings were never observed",
+            "eval-tier snapshot OWNER/REPO  reads what its branch requires",
         )
 
     # ------------------------------------------------------------------ files
@@ -217,7 +223,9 @@ class Evidence:
             path, _, job = said.rpartition(":")
             raw = self.files.read(path) if path else None
             if raw is None:
-                faults.append(Fault(Place(path or said), f"a job of it is declared ({said}), and it is not there"))
+                faults.append(
+                    Fault(Place(path or said), f"a job of it is declared ({said}), and it is not there")
+                )
                 continue
             steps = generic(path, raw, job)
             if isinstance(steps, Fault):

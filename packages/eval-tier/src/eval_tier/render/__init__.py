@@ -12,7 +12,13 @@ from eval_tier.models import Finding, Placement
 
 SCHEMA = "audit-v1"
 
-_WORDS = {"proven": "proven", "refuted": "refuted", "unknown": "unknown", "not-applicable": "n/a", "error": "error"}
+_WORDS = {
+    "proven": "proven",
+    "refuted": "refuted",
+    "unknown": "unknown",
+    "not-applicable": "n/a",
+    "error": "error",
+}
 _COLOURS = {"proven": "green", "refuted": "red", "unknown": "yellow", "error": "red"}
 
 
@@ -70,7 +76,13 @@ def as_table(placements: Sequence[Placement], now: datetime, bar: str) -> str:
     for placement in placements:
         tiers = tier_of(placement)
         commit = (placement.commit or "")[:7]
-        row = (clip(placement.name, 30), commit, tiers[0], clip(missing(placement), 60), clip(next_step(placement), 60))
+        row = (
+            clip(placement.name, 30),
+            commit,
+            tiers[0],
+            clip(missing(placement), 60),
+            clip(next_step(placement), 60),
+        )
         rows.append(row)
         rows += [("", "", more, "", "") for more in tiers[1:]]
     return "\n".join([table(rows), *_faults(placements), _foot(placements, now, bar)])
@@ -82,7 +94,9 @@ def _faults(placements: Sequence[Placement]) -> list[str]:
         for fault in placement.faults[:5]:
             lines.append(f"{paint('error', 'red')}  {clip(placement.name, 30)}: {clip(fault, 200)}")
         if len(placement.faults) > 5:
-            lines.append(f"       {clip(placement.name, 30)}: {len(placement.faults) - 5} more; --format json has all")
+            lines.append(
+                f"       {clip(placement.name, 30)}: {len(placement.faults) - 5} more; --format json has all"
+            )
         lines += [
             f"{paint('error', 'red')}  {clip(placement.name, 30)}: {finding.rule}: {clip(finding.what, 200)}"
             for finding in placement.findings
@@ -97,7 +111,10 @@ def _foot(placements: Sequence[Placement], now: datetime, bar: str) -> str:
         parts.append(bar)
     seen = sorted(p.observed for p in placements if p.observed is not None)
     if seen:
-        parts.append(f"settings observed {seen[0]:%Y-%m-%d}" + ("" if seen[0].date() == seen[-1].date() else f" to {seen[-1]:%Y-%m-%d}"))
+        parts.append(
+            f"settings observed {seen[0]:%Y-%m-%d}"
+            + ("" if seen[0].date() == seen[-1].date() else f" to {seen[-1]:%Y-%m-%d}")
+        )
     first = next((p for p in placements if p.state == "placed" and not p.final and p.blocking()), None)
     if first is not None:
         parts.append(f"why: eval-tier why {safe(first.name)}")
@@ -108,7 +125,9 @@ def explained(placement: Placement) -> str:
     """Why a repository sits where it does, and what lifts it: the findings of the next tier, and one step."""
     name = safe(placement.name)
     if placement.state != "placed":
-        head = "has no evaluation, by declaration" if placement.state == "not-applicable" else "cannot be placed"
+        head = (
+            "has no evaluation, by declaration" if placement.state == "not-applicable" else "cannot be placed"
+        )
         return f"{name} {head}: {safe(placement.reason)}\nNext: {next_step(placement)}"
     block = placement.blocking()
     at = f"tier {placement.effect}"
@@ -154,7 +173,9 @@ def by_rule(placements: Sequence[Placement], rule: str) -> str:
     for placement in placements:
         for finding in placement.findings:
             if finding.rule == rule:
-                rows.append((clip(placement.name, 30), _word(finding), clip(finding.what, 110), where(finding)))
+                rows.append(
+                    (clip(placement.name, 30), _word(finding), clip(finding.what, 110), where(finding))
+                )
     return table(rows) if rows else "no repository was asked"
 
 

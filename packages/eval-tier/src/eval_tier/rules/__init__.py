@@ -22,7 +22,9 @@ class Broken(Rule):
         self.id, self._why = name, why  # type: ignore[misc]  # a class's own for every other rule
 
     def check(self, evidence: Evidence) -> Finding:
-        return self.says("error", f"the rule cannot be loaded: {self._why}", mend="mend or uninstall its package")
+        return self.says(
+            "error", f"the rule cannot be loaded: {self._why}", mend="mend or uninstall its package"
+        )
 
 
 @functools.cache
@@ -33,7 +35,7 @@ def registered() -> tuple[Rule, ...]:
     found: dict[str, Rule] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            rules = [make() for make in point.load()]
+            rules: list[Rule] = [make() for make in point.load()]
         except Exception as error:  # noqa: BLE001  # a stranger's code: whatever it raises is its finding
             rules = [Broken(point.name, f"{type(error).__name__}: {error}")]
         for rule in rules:

@@ -24,7 +24,9 @@ POLICY = "policy"
 _COUNT = re.compile(r"^(n|n_queries|queries|count|expected_n|num_queries|support|samples|n_expected)$")
 
 #: Names under which keys of models are kept, and programs that ask one.
-_MODEL = re.compile(r"(OPENAI|ANTHROPIC|GEMINI|MISTRAL|COHERE|GROQ|TOGETHER|OPENROUTER|DEEPSEEK|AZURE_OPENAI)\w*_KEY")
+_MODEL = re.compile(
+    r"(OPENAI|ANTHROPIC|GEMINI|MISTRAL|COHERE|GROQ|TOGETHER|OPENROUTER|DEEPSEEK|AZURE_OPENAI)\w*_KEY"
+)
 _ASKS = ("claude", "llm", "ollama", "openai", "gemini", "codex")
 
 
@@ -42,19 +44,27 @@ class Present(Rule):
         if read is None:
             mend = "measure twice, then:  eval-gate floor --measure --write"
             if not evidence.known:
-                return self.says("unknown", "its files were not given", mend="name a checkout of it as `path`")
+                return self.says(
+                    "unknown", "its files were not given", mend="name a checkout of it as `path`"
+                )
             return self.says("refuted", "there is no floors file", mend=mend)
         place = Place(f"{POLICY}/{FLOORS}")
         if isinstance(read, EvalError):
-            return self.says("refuted", read.message, (Place(place.file, read.details.line),), mend="mend that file")
+            return self.says(
+                "refuted", read.message, (Place(place.file, read.details.line),), mend="mend that file"
+            )
         if not read.arms:
-            return self.says("refuted", "the floors file has no arm: the gate is vacuous", (place,), mend="set a bar")
+            return self.says(
+                "refuted", "the floors file has no arm: the gate is vacuous", (place,), mend="set a bar"
+            )
         for name, arm in read.arms.items():
             if not arm.measures:
                 what = f"arm {name!r} has no floor: whatever it scores passes"
                 return self.says("refuted", what, (place,), mend=f"eval-gate floor {name} --measure --write")
         lowest = min(arm.n for arm in read.arms.values())
-        return self.says("proven", f"{len(read.arms)} arms have floors, each over a stated n (≥ {lowest})", (place,))
+        return self.says(
+            "proven", f"{len(read.arms)} arms have floors, each over a stated n (≥ {lowest})", (place,)
+        )
 
     def _foreign(self, evidence: Evidence, paths: tuple[str, ...]) -> Finding:
         for path in paths:
@@ -65,20 +75,33 @@ class Present(Rule):
             try:
                 tables = list(_tables(_parsed(path, text)))
             except (ValueError, RecursionError) as error:
-                return self.says("refuted", f"it cannot be read: {error}", (Place(path),), mend="mend that file")
-            floors = [(key, value, table) for table in tables for key, value in table.items() if not _COUNT.match(key)]
+                return self.says(
+                    "refuted", f"it cannot be read: {error}", (Place(path),), mend="mend that file"
+                )
+            floors = [
+                (key, value, table)
+                for table in tables
+                for key, value in table.items()
+                if not _COUNT.match(key)
+            ]
             if not floors:
-                return self.says("refuted", "it has no floor: the gate is vacuous", (Place(path),), mend="set floors")
+                return self.says(
+                    "refuted", "it has no floor: the gate is vacuous", (Place(path),), mend="set floors"
+                )
             for key, value, _ in floors:
                 if not math.isfinite(value) or value <= 0:
                     place = Place(path, _line(text, key))
                     what = f"the floor {key} = {value} passes whatever is measured"
                     return self.says("refuted", what, (place,), mend="derive it from measured runs")
-            if not all(any(_COUNT.match(key) and value > 0 for key, value in table.items()) for table in tables):
+            if not all(
+                any(_COUNT.match(key) and value > 0 for key, value in table.items()) for table in tables
+            ):
                 if said := evidence.audit.states.get(self.id):
                     return self.says("proven", f"declared: {said}", (Place(path),), basis="declared")
                 what = "it does not state n, the number of queries, beside each table of floors"
-                return self.says("unknown", what, (Place(path),), mend=f"state n there, or: audit.states.{self.id}")
+                return self.says(
+                    "unknown", what, (Place(path),), mend=f"state n there, or: audit.states.{self.id}"
+                )
         held = f"{len(paths)} declared floors file{'s' if len(paths) > 1 else ''}, each floor above zero and with n"
         return self.says("proven", held, tuple(map(Place, paths)), basis="declared")
 
@@ -87,7 +110,13 @@ class Measured(Rule):
     """Floors come from measured runs with noise under them, never from aspiration: two runs of CI at least, at the
     same task. Ours keep them as lines of policy/evidence/; of other floors files the runs must be declared."""
 
-    id, tier, title, requires, declarable = "T202", 2, "floors stand on two measured runs of CI", ("T201",), True
+    id, tier, title, requires, declarable = (
+        "T202",
+        2,
+        "floors stand on two measured runs of CI",
+        ("T201",),
+        True,
+    )
 
     def check(self, evidence: Evidence) -> Finding:
         read = floors_of(evidence)
@@ -111,7 +140,9 @@ class Measured(Rule):
             if few := [line.run_id for line in arm.lines if line.class_ != "ci" or not line.n]:
                 return self._no(f"run {few[0]} of {name!r} was not measured in CI", path, name)
             places.append(Place(path))
-        return self.says("proven", f"each of {len(places)} arms stands on two measured runs of class ci", tuple(places))
+        return self.says(
+            "proven", f"each of {len(places)} arms stands on two measured runs of class ci", tuple(places)
+        )
 
     def _no(self, what: str, path: str, name: str) -> Finding:
         mend = f"eval-gate floor {name} --from RUN-1.zip RUN-2.zip --write  takes two runs of CI"
@@ -128,11 +159,19 @@ class Grades(Rule):
         gate = evidence.gate
         if gate is None:
             if not evidence.known:
-                return self.says("unknown", "its files were not given", mend="name a checkout of it as `path`")
+                return self.says(
+                    "unknown", "its files were not given", mend="name a checkout of it as `path`"
+                )
             if evidence.gaps and evidence.measuring is None:
                 gap = evidence.gaps[0][0]
-                return self.says("unknown", f"no gate is recognised, and a part of CI cannot be read: {gap.what}", gap.chain)
-            return self.says("refuted", "no step of CI grades the numbers", mend="add a step:  eval-gate check")
+                return self.says(
+                    "unknown",
+                    f"no gate is recognised, and a part of CI cannot be read: {gap.what}",
+                    gap.chain,
+                )
+            return self.says(
+                "refuted", "no step of CI grades the numbers", mend="add a step:  eval-gate check"
+            )
         what = f"`{command_of(gate)}`"
         basis: Any = "declared" if gate.declared else "files"
         if evidence.audit.mode == "snapshot":
@@ -179,13 +218,17 @@ class Untouched(Rule):
     def check(self, evidence: Evidence) -> Finding:
         for use in evidence.of("write"):
             what = f"CI runs `{command_of(use)}`"
-            return self.says("refuted", what, use.places, mend="move the bar by hand, in a commit that cites the runs")
+            return self.says(
+                "refuted", what, use.places, mend="move the bar by hand, in a commit that cites the runs"
+            )
         paths = [*evidence.audit.floors, f"{POLICY}/{FLOORS}"]
         for workflow, job, step, commands in evidence.scripts:
             for command in commands:
                 if hit := next((p for p in paths if p in command.writes or _stages(command.words, p)), None):
                     what = f"CI writes {hit!r}"
-                    return self.says("refuted", what, command.chain, mend="leave the floors to a person's commit")
+                    return self.says(
+                        "refuted", what, command.chain, mend="leave the floors to a person's commit"
+                    )
             del workflow, job, step
         for gap, workflow, _ in evidence.gaps:
             text = evidence.text(gap.chain[-1].file) or ""
@@ -211,7 +254,9 @@ class Impartial(Rule):
                 for name, value in step.env.items():
                     if _MODEL.search(name) or _MODEL.search(value):
                         what = f"job {job.key!r}, which grades, is given {name}"
-                        return self.says("refuted", what, (step.place,), mend="grade figures, without a model")
+                        return self.says(
+                            "refuted", what, (step.place,), mend="grade figures, without a model"
+                        )
         for workflow, job, _, commands in evidence.scripts:
             for command in commands if workflow is gate.workflow and job in jobs else ():
                 if command.words and command.words[0] in _ASKS:
@@ -230,7 +275,9 @@ class Healthy(Rule):
         if evidence.gate is None:
             return self.says("unknown", "there is no gate")
         if not evidence.gate.declared:
-            return self.says("proven", "eval-gate refuses a report with rows that failed", evidence.gate.places)
+            return self.says(
+                "proven", "eval-gate refuses a report with rows that failed", evidence.gate.places
+            )
         what = "whether this gate refuses a run with failed rows is in no file that can be read"
         return self.says("unknown", what, mend=f'say why it does: audit.states.{self.id} = "…"')
 
@@ -257,7 +304,9 @@ class Deletes(Rule):
                             compared = True
                             if path not in removed:
                                 what = f"{path!r} is compared with its committed form, and not deleted before"
-                                return self.says("refuted", what, command.chain, mend=f"rm {path}  comes first")
+                                return self.says(
+                                    "refuted", what, command.chain, mend=f"rm {path}  comes first"
+                                )
         if not compared:
             return self.says("not-applicable", "no committed artefact is made anew and compared")
         return self.says("proven", "what is compared is deleted first")
@@ -274,7 +323,9 @@ class Remeasured(Rule):
             return self.says("not-applicable", "the gate grades what its own job measured")
         for use in evidence.of("measure"):
             if {"schedule", "workflow_dispatch"} & set(use.workflow.triggers):
-                return self.says("proven", f"`{command_of(use)}` measures it anew", use.places, basis="declared")
+                return self.says(
+                    "proven", f"`{command_of(use)}` measures it anew", use.places, basis="declared"
+                )
         what = "no scheduled or dispatched job measures what is graded"
         return self.says("refuted", what, mend="add a job on schedule and workflow_dispatch that measures")
 
@@ -326,7 +377,9 @@ def _tables(value: Any) -> Iterator[dict[str, float]]:
 
 
 def _line(text: str, key: str) -> int | None:
-    return next((n for n, line in enumerate(text.splitlines(), 1) if line.strip().strip('"').startswith(key)), None)
+    return next(
+        (n for n, line in enumerate(text.splitlines(), 1) if line.strip().strip('"').startswith(key)), None
+    )
 
 
 def _stages(words: tuple[str, ...], path: str) -> bool:

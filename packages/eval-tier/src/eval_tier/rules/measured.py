@@ -51,7 +51,9 @@ class Measures(Rule):
         what = "no step of CI runs retrieval"
         if read := half_step(evidence):
             what = f"{what}; {read[0]} asserts the composition of {read[1]}, which is no measuring"
-        return self.says("refuted", what, mend="measure in CI, in a workflow on pull_request:  eval-core measure")
+        return self.says(
+            "refuted", what, mend="measure in CI, in a workflow on pull_request:  eval-core measure"
+        )
 
 
 class Breaks(Rule):
@@ -78,7 +80,9 @@ class Reconstructs(Rule):
             return self._ours(evidence)
         inputs = evidence.audit.inputs
         if not inputs:
-            return self.says("unknown", "its inputs are not declared", mend='declare them: audit.inputs = ["FILE"]')
+            return self.says(
+                "unknown", "its inputs are not declared", mend='declare them: audit.inputs = ["FILE"]'
+            )
         for path in inputs:
             if not (evidence.text(path) or "").strip():
                 what = f"the input {path!r} that is declared is not a file of the commit, or is empty"
@@ -107,14 +111,22 @@ class Reconstructs(Rule):
                 try:
                     parse_toml(text, Definition, Path(path), "definition")
                 except EvalError as error:
-                    return self.says("refuted", error.message, (Place(path, error.details.line),), mend="mend it")
+                    return self.says(
+                        "refuted", error.message, (Place(path, error.details.line),), mend="mend it"
+                    )
             places.append(Place(path))
         if evidence.measuring is None:
-            return self.says("unknown", "the sets are in the commit, and nothing in CI builds them", tuple(places))
+            return self.says(
+                "unknown", "the sets are in the commit, and nothing in CI builds them", tuple(places)
+            )
         if not evidence.measuring.generic and not checks_out(evidence.measuring.job):
             what = "the job that measures does not check the repository out"
-            return self.says("refuted", what, (evidence.measuring.job.place,), mend="actions/checkout comes first")
-        what = "eval-core measure builds each corpus from its recipe, and refuses one that differs from its pins"
+            return self.says(
+                "refuted", what, (evidence.measuring.job.place,), mend="actions/checkout comes first"
+            )
+        what = (
+            "eval-core measure builds each corpus from its recipe, and refuses one that differs from its pins"
+        )
         return self.says("proven", what, tuple(places))
 
 
@@ -130,7 +142,9 @@ class Queries(Rule):
         arms = {name: arm for name, arm in evidence.ours.arms.items() if arm.lane == "pull-request"}
         if not arms:
             what = "every arm is of the owner's lane, so that a pull request measures none"
-            return self.says("refuted", what, (Place("eval.toml"),), mend="give an arm the lane of pull requests")
+            return self.says(
+                "refuted", what, (Place("eval.toml"),), mend="give an arm the lane of pull requests"
+            )
         places = []
         for folder in dict.fromkeys(arm.dataset.rstrip("/") for arm in arms.values()):
             path = f"{folder}/queries.jsonl"
@@ -159,7 +173,9 @@ class Keyless(Rule):
                 continue
             if found := _secrets(use.step):
                 what = f"`{command_of(use)}` is given secrets.{found}"
-                return self.says("refuted", what, (use.step.place,), mend="measure without it, or in a lane of yours")
+                return self.says(
+                    "refuted", what, (use.step.place,), mend="measure without it, or in a lane of yours"
+                )
         return self.says("proven", "no secret is given to what measures and grades")
 
 
@@ -171,12 +187,16 @@ class Reachable(Rule):
 
     def check(self, evidence: Evidence) -> Finding:
         for workflow in evidence.workflows:
-            privileged = [e for e in ("pull_request_target", "issue_comment", "workflow_run") if e in workflow.triggers]
+            privileged = [
+                e for e in ("pull_request_target", "issue_comment", "workflow_run") if e in workflow.triggers
+            ]
             for job in workflow.jobs.values() if privileged else ():
                 step = next((step for step in job.steps if _takes_head(step)), None)
                 if step is not None and (job.condition or "").strip() != "false":
                     what = f"job {job.key!r} checks the head of a pull request out on {privileged[0]}, with secrets"
-                    return self.says("refuted", what, (step.place,), mend="use pull_request, or do not check it out")
+                    return self.says(
+                        "refuted", what, (step.place,), mend="use pull_request, or do not check it out"
+                    )
         return self.says("proven", "no privileged job checks a pull request's head out")
 
 
@@ -194,7 +214,9 @@ def half_step(evidence: Evidence) -> tuple[str, str] | None:
     looked = 0
     for path in evidence.files.below(""):
         parts = path.lower().split("/")
-        is_test = any(part in ("test", "tests", "spec", "__tests__") for part in parts[:-1]) or "test" in parts[-1]
+        is_test = (
+            any(part in ("test", "tests", "spec", "__tests__") for part in parts[:-1]) or "test" in parts[-1]
+        )
         if not is_test or path in inputs:
             continue
         text = evidence.text(path) or ""
@@ -228,6 +250,8 @@ def _secrets(step: Step) -> str | None:
 
 def _takes_head(step: Step) -> bool:
     if (step.uses or "").startswith("actions/checkout@"):
-        return bool(_HEAD.search(step.inputs.get("ref", "")) or _HEAD.search(step.inputs.get("repository", "")))
+        return bool(
+            _HEAD.search(step.inputs.get("ref", "")) or _HEAD.search(step.inputs.get("repository", ""))
+        )
     script = step.script or ""
     return "git" in script and bool(_HEAD.search(script))

@@ -34,7 +34,11 @@ class Graded(Rule):
             words, words[1:], strict=False
         )
         if asked or (not isinstance(read, EvalError) and read is not None and "provenance" in read.require):
-            return self.says("proven", "eval-gate check requires provenance", (Place(f"{POLICY}/floors.toml"), *gate.places))
+            return self.says(
+                "proven",
+                "eval-gate check requires provenance",
+                (Place(f"{POLICY}/floors.toml"), *gate.places),
+            )
         mend = 'require = ["head", "clean", "provenance"]  in policy/floors.toml'
         return self.says("refuted", "the gate does not require provenance", gate.places, mend=mend)
 
@@ -49,7 +53,9 @@ class Published(Rule):
         uses = evidence.of("publish")
         if not uses:
             mend = "eval-core publish --check README.md  in the job of the gate"
-            return self.says("refuted", "no step of CI holds published numbers against what was graded", mend=mend)
+            return self.says(
+                "refuted", "no step of CI holds published numbers against what was graded", mend=mend
+            )
         findings = []
         for use in uses:
             what = f"`{command_of(use)}`"
@@ -83,19 +89,25 @@ class Covered(Rule):
                 pages.append(path)
                 if path not in named and path.count("/") == 0:
                     what = f"{path!r} has marked numbers, and no step checks it"
-                    return self.says("refuted", what, (Place(path),), mend=f"eval-core publish --check {path}")
+                    return self.says(
+                        "refuted", what, (Place(path),), mend=f"eval-core publish --check {path}"
+                    )
         checked = [path for path in pages if path in named]
         if not checked:
             what = "the pages that are checked hold no marked number: the check looks at nothing"
             return self.says("refuted", what, uses[0].places, mend="mark the numbers: docs on publishing")
-        return self.says("proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(Place, checked)))
+        return self.says(
+            "proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(Place, checked))
+        )
 
 
 def _sidecars(rule: Rule, evidence: Evidence, places: tuple[Place, ...]) -> Finding:
     """Whether the declared files of provenance are there, and hold something."""
     paths = evidence.audit.provenance
     if not paths:
-        return rule.says("unknown", "no file of provenance is declared", places, mend='audit.provenance = ["FILE"]')
+        return rule.says(
+            "unknown", "no file of provenance is declared", places, mend='audit.provenance = ["FILE"]'
+        )
     for path in paths:
         try:
             held = json.loads(evidence.text(path) or "")
@@ -103,8 +115,12 @@ def _sidecars(rule: Rule, evidence: Evidence, places: tuple[Place, ...]) -> Find
             what = f"the provenance file {path!r} that is declared is absent or not JSON"
             return rule.says("refuted", what, (Place(path),), mend="write it with the numbers, and commit it")
         if not isinstance(held, dict) or not held:
-            return rule.says("refuted", f"{path!r} records nothing", (Place(path),), mend="record what produced them")
-    return rule.says("proven", f"{paths[0]} is read, as declared", (Place(paths[0]), *places), basis="declared")
+            return rule.says(
+                "refuted", f"{path!r} records nothing", (Place(path),), mend="record what produced them"
+            )
+    return rule.says(
+        "proven", f"{paths[0]} is read, as declared", (Place(paths[0]), *places), basis="declared"
+    )
 
 
 RULES = (Graded, Published, Covered)

@@ -78,6 +78,8 @@ class Required(_Effect):
             through = "" if found.direct else f", which needs {gate.job.key!r}"
             what = f'"{found.context.name}" is required {where} by {found.context.source}{through}'
             return self.says("proven", what, (found.job.place,), evidence=evidence)
+        if settings.partial is not None:
+            return self.asked(settings.partial, f"whether the check {names} is required {where}", evidence)
         mend = f"require {names} on {settings.branch}: Settings, Rules"
         for context in settings.required:
             if not posted(evidence, context.name) and not gate.job.open:
@@ -85,7 +87,9 @@ class Required(_Effect):
                 return self.says("refuted", what, (gate.job.place,), mend=mend, evidence=evidence)
         if gate.job.open:
             what = f"the names of the checks of {gate.job.key!r} follow from an expression"
-            return self.says("unknown", what, (gate.job.place,), mend="give the job a literal name", evidence=evidence)
+            return self.says(
+                "unknown", what, (gate.job.place,), mend="give the job a literal name", evidence=evidence
+            )
         held = ", ".join(f'"{context.name}"' for context in settings.required) or "nothing"
         what = f"the check {names} is not required {where}; required: {held}"
         return self.says("refuted", what, (gate.job.place,), mend=mend, evidence=evidence)
@@ -101,17 +105,25 @@ class Single(_Effect):
         gate = evidence.gate
         found = producer(evidence, gate) if gate is not None else None
         if found is None:
-            return self.says("unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence))
+            return self.says(
+                "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
+            )
         name = found.context.name
         jobs = posted(evidence, name)
         if len(jobs) > 1:
             what = f'"{name}" is ambiguous: {len(jobs)} jobs post it'
             places = tuple(job.place for _, job in jobs)
-            return self.says("refuted", what, places, mend="give each job a name of its own", evidence=evidence)
+            return self.says(
+                "refuted", what, places, mend="give each job a name of its own", evidence=evidence
+            )
         if found.context.app not in (None, ACTIONS):
             what = f'"{name}" is pinned to application {found.context.app}, which is not GitHub Actions: never satisfied'
-            return self.says("refuted", what, (found.job.place,), mend="pin it to GitHub Actions", evidence=evidence)
-        return self.says("proven", f'"{name}" is posted by {found.job.key!r} alone', (found.job.place,), evidence=evidence)
+            return self.says(
+                "refuted", what, (found.job.place,), mend="pin it to GitHub Actions", evidence=evidence
+            )
+        return self.says(
+            "proven", f'"{name}" is posted by {found.job.key!r} alone', (found.job.place,), evidence=evidence
+        )
 
 
 class Queued(_Effect):
@@ -135,7 +147,9 @@ class Queued(_Effect):
         if truth == "unknown":
             return self.says("unknown", f"a merge queue is on, and {why}", places, evidence=evidence)
         what = f"a merge queue is on, and the gate is not run for it: {why}"
-        return self.says("refuted", what, places, mend="add  merge_group:  to the triggers", evidence=evidence)
+        return self.says(
+            "refuted", what, places, mend="add  merge_group:  to the triggers", evidence=evidence
+        )
 
 
 class Bound(_Effect):
@@ -149,10 +163,14 @@ class Bound(_Effect):
         if isinstance(settings, Unknown):
             return self.asked(settings, "who may bypass the required check", evidence)
         if isinstance(settings.admins, Unknown):
-            return self.asked(settings.admins, "whether administrators may bypass the required check", evidence)
+            return self.asked(
+                settings.admins, "whether administrators may bypass the required check", evidence
+            )
         if not settings.admins:
             mend = "enforce the rule for administrators, too"
-            return self.says("refuted", "administrators may bypass the required check", mend=mend, evidence=evidence)
+            return self.says(
+                "refuted", "administrators may bypass the required check", mend=mend, evidence=evidence
+            )
         if isinstance(settings.bypass, Unknown):
             return self.asked(settings.bypass, "who may bypass the required check", evidence)
         if settings.bypass:
@@ -171,7 +189,9 @@ class Honest(_Effect):
         gate = evidence.gate
         found = producer(evidence, gate) if gate is not None else None
         if gate is None or found is None:
-            return self.says("unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence))
+            return self.says(
+                "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
+            )
         if found.direct:
             return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
         if gate.job.masked is not None:
@@ -189,7 +209,9 @@ class Honest(_Effect):
         if not answer:
             mend = "if: always(), and fail unless each result is success"
             return self.says("refuted", f"{found.job.key!r}: {why}", (place,), mend=mend, evidence=evidence)
-        return self.says("proven", f"{found.job.key!r} fails unless every job succeeded", (place,), evidence=evidence)
+        return self.says(
+            "proven", f"{found.job.key!r} fails unless every job succeeded", (place,), evidence=evidence
+        )
 
 
 def _snapshot(evidence: Evidence) -> str:

@@ -171,7 +171,9 @@ def _triggers(scope: _Scope, node: Node | None, faults: list[Fault]) -> dict[str
     found: dict[str, Trigger] = {}
     for event, (key, value) in entries(node).items():
         filters: dict[str, tuple[str, ...] | None] = {}
-        for name in ("branches", "branches-ignore", "paths", "paths-ignore", "types"):
+        for name in (
+            *("branches", "branches-ignore", "tags", "tags-ignore", "paths", "paths-ignore", "types"),
+        ):
             given = get(value, name)
             if given is not None:
                 filters[name.replace("-", "_")] = written = texts(given)

@@ -103,7 +103,8 @@ class Trigger:
     """One event of `on`.
 
     Attributes:
-        branches, branches_ignore, paths, paths_ignore, types: as written; None where the key is absent.
+        branches, branches_ignore, tags, tags_ignore, paths, paths_ignore, types: as written; None where the key is
+            absent.
     """
 
     event: str
@@ -113,6 +114,8 @@ class Trigger:
     paths: tuple[str, ...] | None = None
     paths_ignore: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    tags_ignore: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

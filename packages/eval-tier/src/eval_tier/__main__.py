@@ -1,0 +1,7 @@
+"""`python -m eval_tier`."""
+
+from __future__ import annotations
+
+from eval_tier.cli import main
+
+main()
