@@ -113,7 +113,7 @@ def measure(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def gate(session: nox.Session) -> None:
-    """Measure the pull-request arms (`-- ARM …`: those), grade them against policy/, check judged paths and pages."""
+    """Measure the pull-request arms (`-- ARM …`: those), grade them against policy/, check judged paths, pages, the tier."""
     # Measuring removes what an earlier run left, so nothing old is graded in its place.
     arms = [word for word in session.posargs if not word.startswith("-")]
     work(session, "eval-core", "measure", *arms, tools=False, quiet=True)
@@ -124,6 +124,8 @@ def gate(session: nox.Session) -> None:
     for page in sorted(Path("datasets").glob("*/README.md")):
         words = ("inspect", str(page.parent), "--headroom", "--check", "--into", str(page))
         work(session, "eval-core", *words, tools=False, quiet=True)
+    # What this repository says of itself: its files show tier 3. What the forge requires is not asked here.
+    work(session, "eval-tier", "audit", ".", "--min-mechanism", "3", tools=False, quiet=True)
 
 
 def in_ci() -> list[str]:

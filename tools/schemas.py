@@ -34,6 +34,7 @@ from eval_gate.promotion import Promotion, PromotionRecord, Rules
 from eval_gate.selftest import SelfTest
 from eval_gate.verdict import Verdict
 from eval_tier.evidence.settings import Snapshot
+from eval_tier.fleet import Fleet
 from longmemeval_convert.models import Conversion
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
@@ -72,6 +73,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "promotion-record-v1": PromotionRecord,
     "promotion-rules-v1": Rules,
     "conversion-v1": Conversion,
+    "fleet-v1": Fleet,
     "snapshot-v1": Snapshot,
 }
 

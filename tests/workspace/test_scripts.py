@@ -17,7 +17,6 @@ for pyproject in sorted(ROOT.glob("packages/*/pyproject.toml")):
 VERSION = tomllib.loads((ROOT / "packages/eval-core/pyproject.toml").read_text(encoding="utf-8"))["project"][
     "version"
 ]
-WITHOUT_COMMANDS = ["eval-tier"]
 OURS = {"eval_core", "eval_backends", "eval_gate", "eval_tier", "longmemeval_convert"}
 
 # Prints the top-level names of all modules loaded once the script has answered; argument 1 is module:attribute.
@@ -64,14 +63,6 @@ def test_wrong_usage_exits_2_and_says_so_on_stderr(script: str, arguments: list[
     done = call(installed(script), *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nonsense" in done.stderr
-
-
-@pytest.mark.parametrize("script", WITHOUT_COMMANDS)
-def test_a_script_without_commands_pretends_none(script: str) -> None:
-    done = call(installed(script))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no commands yet" in done.stderr
-    assert "no commands yet" in call(installed(script), "--help").stdout
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from eval_tier.evidence.repository import Evidence, Use, needed
 from eval_tier.evidence.settings import Context, Unknown
@@ -49,7 +50,7 @@ def posted(evidence: Evidence, name: str) -> list[tuple[Workflow, Job]]:
 
 class _Effect(Rule):
     tier = 2
-    half: Half = "effect"
+    half: ClassVar[Half] = "effect"
 
 
 class Required(_Effect):
