@@ -1,0 +1,266 @@
+"""What a step comes to: its commands, and those of the scripts and tasks that it calls, each with the chain to it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eval_tier.workflow.actions import Reader
+from eval_tier.workflow.launchers import Stripped, strip
+from eval_tier.workflow.models import Command, Gap, Job, Place, Step
+from eval_tier.workflow.shell import MOST_BYTES, UNKNOWN, commands
+from eval_tier.workflow.tasks import Makefile, Task, Unread, nox_sessions, npm_script, tox_commands
+
+#: Calls within one another, and commands of one step.
+MOST_DEPTH, MOST_COMMANDS = 8, 5_000
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """What a command inherits from those that call it."""
+
+    chain: tuple[Place, ...] = ()
+    mask: str | None = None
+    doubt: str | None = None
+    calls: tuple[str, ...] = ()
+    folder: str = "."
+
+    def under(self, command: Command, stripped: Stripped, call: str) -> _Outer:
+        return replace(
+            self,
+            chain=command.chain,
+            mask=command.mask,
+            doubt=command.doubt or stripped.doubt,
+            calls=(*self.calls, call),
+        )
+
+
+def expand(step: Step, job: Job, read: Reader) -> tuple[list[Command], list[Gap]]:
+    """The commands of a step's script, launchers looked through, with all that they call inside the repository.
+
+    What is called is followed one level at a time; masks and doubts add up on the way.
+    """
+    if step.script is None:
+        return [], []
+    expansion = _Expansion(read)
+    runner = job.runner or "ubuntu-latest"
+    found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, runner, step.env)
+    expansion.gaps += gaps
+    expansion.take(found, _Outer(folder=posixpath.normpath(step.folder or ".")))
+    return expansion.commands, expansion.gaps
+
+
+class _Expansion:
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self.commands: list[Command] = []
+        self.gaps: list[Gap] = []
+
+    def take(self, found: Iterable[Command], outer: _Outer) -> None:
+        """Commands that are written one after the other, in a folder that `cd` changes."""
+        for command in found:
+            if len(self.commands) >= MOST_COMMANDS:
+                self.gap(outer.chain, f"the step comes to more than {MOST_COMMANDS:,} commands")
+                return
+            stripped = strip(command.words)
+            command = replace(
+                command,
+                words=stripped.words,
+                chain=(*outer.chain, *command.chain),
+                mask=outer.mask or command.mask,
+                doubt=outer.doubt or command.doubt or stripped.doubt,
+            )
+            if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
+                outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
+                continue
+            self.commands.append(command)
+            if stripped.gap is not None:
+                self.gap(command.chain, stripped.gap)
+            else:
+                self.call(command, stripped, outer)
+
+    def gap(self, chain: tuple[Place, ...], what: str) -> None:
+        if len(self.gaps) < 200:
+            self.gaps.append(Gap(chain, what))
+
+    def _cd(self, folder: str, target: str, command: Command) -> str:
+        if UNKNOWN in target:
+            # `cd "$(dirname "$0")/.."` of a script: to where it lies, and up.
+            file = command.chain[-1].file
+            ups = target.count("..")
+            if target.replace(UNKNOWN, "").strip("/.") == "" and len(command.chain) > 1:
+                return posixpath.normpath(posixpath.join(posixpath.dirname(file) or ".", *[".."] * ups))
+            return folder if target == UNKNOWN else UNKNOWN
+        return posixpath.normpath(posixpath.join(folder, target))
+
+    def call(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        """Follow a command that runs something of the repository."""
+        words = stripped.words
+        name = posixpath.basename(words[0]) if words else ""
+        if stripped.shell_text is not None:
+            self._shell(command, stripped, outer)
+        elif stripped.script is not None:
+            self._script(command, stripped, outer)
+        elif name in ("make", "gmake"):
+            self._make(command, stripped, outer)
+        elif name == "nox":
+            asked = _asked(words[1:], ("-s", "-e", "--session", "--sessions"))
+            self._task(command, stripped, outer, "noxfile.py", asked, lambda text: nox_sessions(text, asked))
+        elif name == "tox":
+            asked = [one for part in _asked(words[1:], ("-e",)) for one in part.split(",")]
+            self._task(command, stripped, outer, "tox.ini", asked, lambda text: tox_commands(text, asked, toml=False))
+        elif name in ("npm", "pnpm", "yarn", "bun"):
+            asked = [word for word in words[1:] if not word.startswith("-")]
+            if asked[:1] in (["run"], ["run-script"]):
+                asked = asked[1:]
+            elif name in ("npm", "pnpm", "bun") and asked[:1] not in (["test"], ["start"]):
+                return
+            if asked and asked[0] not in ("install", "add", "ci", "exec", "dlx"):
+                self._task(command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0]))
+        elif name == "just" and len(words) > 1:
+            self.gap(command.chain, "what a justfile runs is not read")
+
+    def _inner(self, command: Command, stripped: Stripped, outer: _Outer, call: str) -> _Outer | None:
+        if call in outer.calls:
+            self.gap(command.chain, f"{call} calls itself")
+            return None
+        if len(outer.calls) >= MOST_DEPTH:
+            self.gap(command.chain, f"calls are nested deeper than {MOST_DEPTH} levels")
+            return None
+        return outer.under(command, stripped, call)
+
+    def _file(self, command: Command, path: str, folder: str) -> tuple[str, str] | None:
+        """The path and the text of a file; a gap where it cannot be read."""
+        if UNKNOWN in path or UNKNOWN in folder:
+            self.gap(command.chain, "which file it runs follows from a value that is not known")
+            return None
+        whole = posixpath.normpath(posixpath.join(folder, path))
+        raw = None if whole.startswith(("..", "/")) else self._read(whole)
+        if raw is None:
+            self.gap(command.chain, f"{whole} is no file of the repository")
+            return None
+        if len(raw) > MOST_BYTES:
+            self.gap(command.chain, f"{whole} has more than {MOST_BYTES:,} bytes")
+            return None
+        return whole, raw.decode("utf-8", "replace")
+
+    def _shell(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        inner = self._inner(command, stripped, outer, f"-c {stripped.shell_text}")
+        if inner is None:
+            return
+        if UNKNOWN in (stripped.shell_text or ""):
+            self.gap(command.chain, "the script that it is given follows from a value that is not known")
+            return
+        place = command.chain[-1]
+        options = " ".join(word for word in stripped.words[1:] if word[:1] in "-+" and word != "-c")
+        shell = f"bash {options.replace('c', '')}"
+        found, gaps = commands(stripped.shell_text or "", place.file, place.line or 1, shell)
+        self._add(found, gaps, replace(inner, chain=command.chain[:-1]))
+
+    def _script(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        path = stripped.script or ""
+        if path.endswith((".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".R")):
+            return  # a program: it is the command itself
+        held = self._file(command, path, outer.folder)
+        if held is None:
+            return
+        whole, text = held
+        shell = "script"
+        if stripped.words[0] in ("bash", "sh", "dash"):
+            flags = " ".join(word for word in stripped.words[1 : stripped.words.index(path)] if word[:1] in "-+")
+            shell = f"bash {flags}" if flags or not text.startswith("#!") else "script"
+            if not flags:
+                text = re.sub(r"\A#![^\n]*", "#", text)  # `bash FILE` does not look at it
+        elif stripped.words[0] not in (".", "source") and text.startswith("#!") and "sh" not in text.split("\n")[0]:
+            return  # a program of another language
+        inner = self._inner(command, stripped, outer, whole)
+        if inner is not None:
+            found, gaps = commands(text, whole, 1, shell)
+            self._add(found, gaps, inner)
+
+    def _make(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        folder, file, targets, given, mask = outer.folder, "", [], {}, None
+        left = list(stripped.words[1:])
+        while left:
+            word = left.pop(0)
+            if word in ("-C", "--directory") and left:
+                folder = posixpath.normpath(posixpath.join(folder, left.pop(0)))
+            elif word in ("-f", "--file", "--makefile") and left:
+                file = left.pop(0)
+            elif word in ("-j", "-l") and left and left[0].isdigit():
+                left.pop(0)
+            elif word in ("-n", "--dry-run", "--just-print", "-q", "-t"):
+                return
+            elif re.fullmatch(r"-[a-zA-Z]*[ik][a-zA-Z]*|--ignore-errors|--keep-going", word):
+                mask = "make goes on after a failure"
+            elif match := re.fullmatch(r"([A-Za-z_]\w*)[:+?]?=(.*)", word, re.DOTALL):
+                given[match[1]] = match[2]
+            elif not word.startswith("-"):
+                targets.append(word)
+        names = [file] if file else list(_MAKEFILES)
+        name = next((n for n in names if UNKNOWN not in folder and self._read(posixpath.normpath(posixpath.join(folder, n)))), None)
+        held = self._file(command, name or "Makefile", folder)
+        if held is None:
+            return
+        whole, text = held
+        try:
+            makefile = Makefile(text)
+            for target in targets or [makefile.default]:
+                inner = self._inner(command, stripped, outer, f"{whole}:{target}")
+                if inner is None:
+                    return
+                inner = replace(inner, mask=inner.mask or mask, folder=folder)
+                self._tasks(makefile.recipe(target, given), whole, inner, "recipe")
+        except (Unread, RecursionError) as error:
+            self.gap(command.chain, str(error) or "the Makefile is nested too deeply")
+
+    def _task(
+        self, command: Command, stripped: Stripped, outer: _Outer, file: str, asked: Sequence[str],
+        tasks: Callable[[str], Iterator[Task]],
+    ) -> None:
+        held = self._file(command, file, outer.folder)
+        inner = self._inner(command, stripped, outer, f"{file}:{' '.join(asked)}")
+        if held is None or inner is None:
+            return
+        if any(UNKNOWN in name for name in asked):
+            self.gap(command.chain, "which task it runs follows from a value that is not known")
+            return
+        try:
+            self._tasks(tasks(held[1]), held[0], inner, "recipe")
+        except Unread as error:
+            self.gap(command.chain, f"{held[0]}: {error}")
+
+    def _tasks(self, tasks: Iterable[Task], file: str, outer: _Outer, shell: str) -> None:
+        for task in tasks:
+            here = replace(outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt)
+            if task.words:
+                self.take([Command(task.words, (Place(file, task.line),))], here)
+            else:
+                found, gaps = commands(task.text, file, task.line, shell)
+                self._add(found, gaps, here)
+
+    def _add(self, found: Iterable[Command], gaps: Iterable[Gap], outer: _Outer) -> None:
+        for gap in gaps:
+            self.gap((*outer.chain, *gap.chain), gap.what)
+        self.take(found, outer)
+
+
+def _asked(words: Sequence[str], options: tuple[str, ...]) -> list[str]:
+    """The values of an option that takes one or several; none after `--`."""
+    found: list[str] = []
+    taking = False
+    for word in words:
+        if word == "--":
+            break
+        if word.startswith("-"):
+            taking = word in options
+            if "=" in word and word.split("=")[0] in options:
+                found.append(word.split("=", 1)[1])
+        elif taking:
+            found.append(word)
+    return found
+
