@@ -113,7 +113,7 @@ def measure(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def gate(session: nox.Session) -> None:
-    """Measure the pull-request arms (`-- ARM …`: those), grade them against policy/, check judged paths, pages, the tier."""
+    """Measure the pull-request arms (`-- ARM …`: those), grade them, check judged paths, pages, our own tier."""
     # Measuring removes what an earlier run left, so nothing old is graded in its place.
     arms = [word for word in session.posargs if not word.startswith("-")]
     work(session, "eval-core", "measure", *arms, tools=False, quiet=True)

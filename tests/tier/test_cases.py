@@ -29,8 +29,8 @@ LABEL = "contains(github.event.pull_request.labels.*.name, 'run')"
 @pytest.mark.parametrize(
     ("row", "files", "snapshot", "rule", "outcome", "what", "line"),
     [
-        (7, {CI: workflow(more=JOBS[7][0])}, settings("results"), "T225", "refuted", "skipped", 14),
-        (8, {CI: workflow(job=f"  gate:\n    if: {LABEL}\n    runs-on: x\n    strategy:\n      matrix:\n        a: [b]\n")},
+        (7, {CI: workflow(more=JOBS[7][0])}, settings("results"), "T225", "refuted", "skipped", 12),
+        (8, {CI: workflow(job=f"  gate:\n    if: {LABEL}\n    strategy:\n      matrix:\n        a: [b]\n")},
          settings("gate (b)"), "T205", "refuted", "labels", 5),
         (9, {CI: workflow(more=JOBS[9][0]), ".github/workflows/inner.yml":
              workflow("      - run: 'true'\n", on="on: workflow_call\n", job=JOB.replace("gate", "validate"))},
@@ -42,7 +42,7 @@ LABEL = "contains(github.event.pull_request.labels.*.name, 'run')"
         (14, {CI: workflow(gate(f"{GATE} || true"))}, REQUIRED, "T204", "refuted", "true", 10),
         (14, {CI: workflow(gate(f"'# {GATE}'"))}, REQUIRED, "T203", "refuted", "no step of CI grades", None),
         (14, {CI: workflow(STEPS.replace(f"run: {GATE}", f"if: false\n        run: {GATE}"))}, REQUIRED,
-         "T205", "refuted", "false", 10),
+         "T205", "refuted", "never runs it", 10),
         (14, {CI: workflow(block(f"set +e\n{GATE}\ntrue"))}, REQUIRED, "T204", "refuted", "", 12),
         (14, {CI: workflow(block(f"set +e\n{GATE}; true"))}, REQUIRED, "T204", "refuted", "", 12),
         (14, {CI: workflow(gate(f"{GATE} &"))}, REQUIRED, "T204", "refuted", "", 10),
@@ -53,7 +53,7 @@ LABEL = "contains(github.event.pull_request.labels.*.name, 'run')"
         (18, {CI: workflow(STEPS.replace(f"run: {GATE}", f"continue-on-error: true\n        run: {GATE}"))}, REQUIRED,
          "T204", "refuted", "continue-on-error", 10),
         (19, {CI: workflow(on="on:\n  workflow_dispatch:\n")}, REQUIRED, "T101", "refuted", "workflow_dispatch", None),
-        (20, {CI: workflow(on="on: pull_request\n")}, REQUIRED, "T101", "proven", "", 6),
+        (20, {CI: workflow(on="on: pull_request\n")}, REQUIRED, "T101", "proven", "", 7),
         (22, {"policy/floors.toml": 'schema = "floors-v2"\n'}, REQUIRED, "T201", "refuted", "vacuous", None),
         (22, {"datasets/dedupe/queries.jsonl": ""}, REQUIRED, "T104", "refuted", "empty", None),
         (25, {CI: workflow("      - run: pytest\n"), "tests/test_set.py": "open('datasets/dedupe/queries.jsonl')\n"},

@@ -29,10 +29,10 @@ def ci(steps: str = STEPS, **parts: str) -> dict[str, bytes]:
     return {CI: workflow(steps, **parts).encode()}
 
 
-def run(*lines: str, shell: str = "") -> str:
+def run(*lines: str, head: str = "") -> str:
     """The steps of the whole, with the gate's step as a script of these lines."""
     text = "".join(f"          {line}\n" for line in lines)
-    return STEPS.replace(f"      - run: {GATE}\n", f"      - {shell}run: |\n{text}")
+    return STEPS.replace(f"      - run: {GATE}\n", f"      - {head}run: |\n{text}")
 
 
 def without(*names: str) -> dict[str, bytes]:
@@ -47,7 +47,7 @@ HONEST = {
     "if": run(f"if ! {GATE}; then exit 1; fi"),
     "code": run("set +e", GATE, "rc=$?", "echo done", "exit $rc"),
     "pipefail": run("set -o pipefail", f"{GATE} | tee summary"),
-    "bash": run(f"{GATE} | tee summary", shell="shell: bash\n        "),
+    "bash": run(f"{GATE} | tee summary", head="shell: bash\n        "),
     "and": run(f"true && {GATE}"),
     "variable": run('GATE="eval-gate check"', "$GATE"),
     "launcher": run("uv run --frozen eval-gate check"),
@@ -76,7 +76,7 @@ MASKED = {
     "after-exit": run("exit 0", GATE),
     "help": run(f"{GATE} --help"),
     "or": run(f"true || {GATE}"),
-    "python": run(GATE, shell="shell: python\n        "),
+    "python": run(GATE, head="shell: python\n        "),
     "step": STEPS.replace(f"- run: {GATE}", f"- continue-on-error: true\n        run: {GATE}"),
 }
 
@@ -84,7 +84,7 @@ CALLED = {
     "script": {"tools/gate.sh": b"#!/usr/bin/env bash\nset -euo pipefail\neval-gate check\n"},
     "make": {"Makefile": b"gate: data\n\teval-gate check\ndata:\n\ttrue\n"},
     "nox": {
-        "noxfile.py": b"import nox\n@nox.session\ndef gate(session):\n    session.run('eval-gate', 'check', external=True)\n"
+        "noxfile.py": b"import nox\n@nox.session\ndef gate(session):\n    session.run('eval-gate', 'check')\n"
     },
     "tox": {"tox.ini": b"[testenv:gate]\ncommands =\n    eval-gate check\n"},
     "npm": {"package.json": b'{"scripts": {"gate": "eval-gate check"}}'},
@@ -128,7 +128,7 @@ def cases() -> dict[str, Case]:
         "tier 3": (everything, None, REQUIRED, 3, 3),
         "tier 3, nobody saw the settings": (everything, None, None, 3, 1),
         "tier 3, not required": (everything, None, settings(), 3, 1),
-        "tier 3, by another event, too": (everything | ci(on="on: [push, pull_request, merge_group]\n"), None, REQUIRED, 3, 3),
+        "tier 3, by push, too": (everything | ci(on="on: [push, pull_request, merge_group]\n"), None, REQUIRED, 3, 3),
         "tier 2: nothing is published": (everything | ci(MEASURE + f"      - run: {GATE}\n"), None, REQUIRED, 2, 2),
         "tier 1: no gate": (everything | ci(MEASURE), None, REQUIRED, 1, 1),
         "tier 1: no floors": (without("policy/"), None, REQUIRED, 1, 1),
@@ -183,7 +183,8 @@ def cases() -> dict[str, Case]:
     needing = "  gate:\n    needs: [measure]\n    runs-on: x\n"
     first = f"  measure:\n    runs-on: x\n    steps:\n{MEASURE}"
     found["two jobs"] = (
-        everything | ci(STEPS.replace("      - run: eval-core measure\n", ""), job=first + needing), None, REQUIRED, 3, 3,
+        everything | ci(STEPS.replace("      - run: eval-core measure\n", ""), job=first + needing),
+        None, REQUIRED, 3, 3,
     )  # fmt: skip
     matrix = JOB + "    strategy:\n      matrix:\n        python: ['3.11', '3.13']\n"
     found["matrix"] = (everything | ci(job=matrix), None, settings("gate (3.11)", "gate (3.13)"), 3, 3)

@@ -15,7 +15,26 @@ TESTS = Path(__file__).resolve().parents[1]
 # A: a backend-agnostic harness with a gate. K: measured floors gate the merge. M: retrieval over HTTP. R: comparison
 # of retrievers. S: the ladder itself.
 LANDED = frozenset(
-    {"A1", "A2", "A3", "A4", "A5", "A6", "K1", "K2", "K3", "K4", "K5", "K6", "K7", "M2", "M5", "M7", "M8", "M9"}
+    {
+        "A1",
+        "A2",
+        "A3",
+        "A4",
+        "A5",
+        "A6",
+        "K1",
+        "K2",
+        "K3",
+        "K4",
+        "K5",
+        "K6",
+        "K7",
+        "M2",
+        "M5",
+        "M7",
+        "M8",
+        "M9",
+    }
     | {"R1", "R3", "R5", "R6", "R7", "R8", "S1", "S2", "S3", "S4", "S5", "S6"}
 )
 

@@ -186,8 +186,8 @@ class Grades(Rule):
 
 
 class Counts(Rule):
-    """A breach must fail the check. `|| true`, a pipe into tee without pipefail, `set +e`, `&`, and continue-on-error of
-    the step or of the job turn a red gate green. Mend it: let the gate's exit code be that of its step."""
+    """A breach must fail the check. `|| true`, a pipe into tee without pipefail, `set +e`, `&`, and continue-on-error
+    of the step or of the job turn a red gate green. Mend it: let the gate's exit code be that of its step."""
 
     id, tier, title, requires = "T204", 2, "a breach fails the check", ("T203",)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 
@@ -30,9 +31,10 @@ class Graded(Rule):
             return _sidecars(self, evidence, gate.places)
         read = floors_of(evidence)
         words = gate.command.words
-        asked = any(word == "--require=provenance" for word in words) or ("--require", "provenance") in zip(
-            words, words[1:], strict=False
-        )
+        asked = any(word == "--require=provenance" for word in words) or (
+            "--require",
+            "provenance",
+        ) in itertools.pairwise(words)
         if asked or (not isinstance(read, EvalError) and read is not None and "provenance" in read.require):
             return self.says(
                 "proven",

@@ -44,8 +44,10 @@ def producer(evidence: Evidence, gate: Use) -> Producer | None:
 
 
 def posted(evidence: Evidence, name: str) -> list[tuple[Workflow, Job]]:
-    """The jobs that post a check of a name."""
-    return [(w, job) for w in evidence.workflows for job in w.jobs.values() if name in job.checks]
+    """The jobs that post a check of a name on a pull request: not those that are only called, or run by the clock."""
+    apart = {"workflow_call", "schedule"}
+    workflows = [one for one in evidence.workflows if not one.triggers or set(one.triggers) - apart]
+    return [(one, job) for one in workflows for job in one.jobs.values() if name in job.checks]
 
 
 class _Effect(Rule):
@@ -118,7 +120,9 @@ class Single(_Effect):
                 "refuted", what, places, mend="give each job a name of its own", evidence=evidence
             )
         if found.context.app not in (None, ACTIONS):
-            what = f'"{name}" is pinned to application {found.context.app}, which is not GitHub Actions: never satisfied'
+            what = (
+                f'"{name}" is pinned to application {found.context.app}, not GitHub Actions: never satisfied'
+            )
             return self.says(
                 "refuted", what, (found.job.place,), mend="pin it to GitHub Actions", evidence=evidence
             )

@@ -47,7 +47,11 @@ def honest(job: Job) -> tuple[bool | None, str, Place]:
     if not job.needs:
         return False, "it needs no job", job.place
     if not re.search(r"always\(\)|!cancelled\(\)", condition):
-        return False, "without `if: always()` it is skipped where a job that it needs fails, and skipped passes", job.place
+        return (
+            False,
+            "without `if: always()` it is skipped where a job that it needs fails, and skipped passes",
+            job.place,
+        )
     if condition not in ("always()", "!cancelled()"):
         return None, f"its condition `{job.condition}` is not read", job.place
     for step in job.steps:
@@ -186,7 +190,11 @@ class _Evaluation:
         if kind == "negated_command":
             return int(self.quiet(node.named_children[-1]) == 0)
         if kind == "test_command":
-            return int(not self.test([self.word(child) if child.is_named else child.type for child in self.flat(node)]))
+            return int(
+                not self.test(
+                    [self.word(child) if child.is_named else child.type for child in self.flat(node)]
+                )
+            )
         if kind == "redirected_statement":
             body = node.child_by_field_name("body")
             if body is None:
@@ -198,7 +206,13 @@ class _Evaluation:
 
     def quiet(self, node: Node) -> int:
         """The status of a statement whose failure does not stop the shell."""
-        if node.type in ("compound_statement", "if_statement", "for_statement", "case_statement", "variable_assignment"):
+        if node.type in (
+            "compound_statement",
+            "if_statement",
+            "for_statement",
+            "case_statement",
+            "variable_assignment",
+        ):
             return self.statement(node, stops=False)
         return self.condition(node)
 
@@ -343,7 +357,9 @@ class _Evaluation:
         if kind == "string":
             raw, end, out = node.text or b"", node.start_byte + 1, []
             for child in node.named_children:
-                out.append(raw[end - node.start_byte : child.start_byte - node.start_byte].decode("utf-8", "replace"))
+                out.append(
+                    raw[end - node.start_byte : child.start_byte - node.start_byte].decode("utf-8", "replace")
+                )
                 out.append(_text(child) if child.type == "string_content" else self.word(child))
                 end = child.end_byte
             out.append(raw[end - node.start_byte : len(raw) - 1].decode("utf-8", "replace"))
@@ -352,7 +368,15 @@ class _Evaluation:
             return _text(node)[1:-1]
         if kind in ("concatenation", "command_name"):
             return "".join(self.word(child) for child in node.children)
-        if kind in ("word", "number", "variable_name", "test_operator", "string_content", "extglob_pattern", "regex"):
+        if kind in (
+            "word",
+            "number",
+            "variable_name",
+            "test_operator",
+            "string_content",
+            "extglob_pattern",
+            "regex",
+        ):
             return _text(node)
         raise _Unread(f"`{_short(node)}` is not worked out")
 

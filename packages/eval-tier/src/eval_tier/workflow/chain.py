@@ -112,7 +112,9 @@ class _Expansion:
             self._task(command, stripped, outer, "noxfile.py", asked, lambda text: nox_sessions(text, asked))
         elif name == "tox":
             asked = [one for part in _asked(words[1:], ("-e",)) for one in part.split(",")]
-            self._task(command, stripped, outer, "tox.ini", asked, lambda text: tox_commands(text, asked, toml=False))
+            self._task(
+                command, stripped, outer, "tox.ini", asked, lambda text: tox_commands(text, asked, toml=False)
+            )
         elif name in ("npm", "pnpm", "yarn", "bun"):
             asked = [word for word in words[1:] if not word.startswith("-")]
             if asked[:1] in (["run"], ["run-script"]):
@@ -120,7 +122,9 @@ class _Expansion:
             elif name in ("npm", "pnpm", "bun") and asked[:1] not in (["test"], ["start"]):
                 return
             if asked and asked[0] not in ("install", "add", "ci", "exec", "dlx"):
-                self._task(command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0]))
+                self._task(
+                    command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0])
+                )
         elif name == "just" and len(words) > 1:
             self.gap(command.chain, "what a justfile runs is not read")
 
@@ -171,11 +175,17 @@ class _Expansion:
         whole, text = held
         shell = "script"
         if stripped.words[0] in ("bash", "sh", "dash"):
-            flags = " ".join(word for word in stripped.words[1 : stripped.words.index(path)] if word[:1] in "-+")
+            flags = " ".join(
+                word for word in stripped.words[1 : stripped.words.index(path)] if word[:1] in "-+"
+            )
             shell = f"bash {flags}" if flags or not text.startswith("#!") else "script"
             if not flags:
                 text = re.sub(r"\A#![^\n]*", "#", text)  # `bash FILE` does not look at it
-        elif stripped.words[0] not in (".", "source") and text.startswith("#!") and "sh" not in text.split("\n")[0]:
+        elif (
+            stripped.words[0] not in (".", "source")
+            and text.startswith("#!")
+            and "sh" not in text.split("\n")[0]
+        ):
             return  # a program of another language
         inner = self._inner(command, stripped, outer, whole)
         if inner is not None:
@@ -183,7 +193,9 @@ class _Expansion:
             self._add(found, gaps, inner)
 
     def _make(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
-        folder, file, targets, given, mask = outer.folder, "", [], {}, None
+        folder, file, mask = outer.folder, "", None
+        targets: list[str] = []
+        given: dict[str, str] = {}
         left = list(stripped.words[1:])
         while left:
             word = left.pop(0)
@@ -202,7 +214,10 @@ class _Expansion:
             elif not word.startswith("-"):
                 targets.append(word)
         names = [file] if file else list(_MAKEFILES)
-        name = next((n for n in names if UNKNOWN not in folder and self._read(posixpath.normpath(posixpath.join(folder, n)))), None)
+        paths = {
+            name: posixpath.normpath(posixpath.join(folder, name)) for name in names if UNKNOWN not in folder
+        }
+        name = next((name for name, path in paths.items() if self._read(path) is not None), None)
         held = self._file(command, name or "Makefile", folder)
         if held is None:
             return
@@ -219,7 +234,12 @@ class _Expansion:
             self.gap(command.chain, str(error) or "the Makefile is nested too deeply")
 
     def _task(
-        self, command: Command, stripped: Stripped, outer: _Outer, file: str, asked: Sequence[str],
+        self,
+        command: Command,
+        stripped: Stripped,
+        outer: _Outer,
+        file: str,
+        asked: Sequence[str],
         tasks: Callable[[str], Iterator[Task]],
     ) -> None:
         held = self._file(command, file, outer.folder)
@@ -263,4 +283,3 @@ def _asked(words: Sequence[str], options: tuple[str, ...]) -> list[str]:
         elif taking:
             found.append(word)
     return found
-

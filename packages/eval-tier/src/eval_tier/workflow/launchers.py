@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: Modules that a script of the same package stands for.
-MODULES = {"eval_core": "eval-core", "eval_gate": "eval-gate", "eval_tier": "eval-tier", "eval_backends": "eval-backends"}
+MODULES = {name.replace("-", "_"): name for name in ("eval-core", "eval-gate", "eval-tier", "eval-backends")}
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*(\.exe)?")
 _SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
@@ -80,7 +80,10 @@ def strip(words: Sequence[str]) -> Stripped:
             left = _after(left[1:], ("-k", "-s", "--kill-after", "--signal"))[1:]
             continue
         if left[0] == "xargs":
-            left, doubt = _after(left[1:], ("-n", "-P", "-I", "-L", "-d")), "xargs runs it once for each of its inputs"
+            left, doubt = (
+                _after(left[1:], ("-n", "-P", "-I", "-L", "-d")),
+                "xargs runs it once for each of its inputs",
+            )
             continue
         found = next((b for b in _BEFORE if tuple(left[: len(b[0])]) == b[0]), None)
         if found is not None:
@@ -91,11 +94,11 @@ def strip(words: Sequence[str]) -> Stripped:
             continue
         name = posixpath.basename(left[0])
         if _PYTHON.fullmatch(name):
-            rest = _python(left[1:])
-            if rest is None:
+            run = _python(left[1:])
+            if run is None:
                 left = ["python", *left[1:]]
                 break
-            left = rest
+            left = run
             continue
         break
     if not left:

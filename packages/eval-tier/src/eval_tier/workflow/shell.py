@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +20,11 @@ MOST_BYTES, MOST_DEPTH, MOST_COMMANDS = 1_000_000, 60, 5_000
 #: What stands for a value that is not known, in the words of a command.
 UNKNOWN = "\0"
 
-#: In the place of `${{ … }}`, character for character: a letter that no script has.
-_HOLE = "\ue000"
+#: In the text of a script, what stands for a value that is not known, such as `${{ … }}`: a letter that no script has.
+HOLE = "\ue000"
 
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+_OUTPUT = {">", ">>", "&>", "&>>", ">|"}
 _WORDLESS = ("comment", ";", "&", "\n", ";;")
 
 
@@ -80,7 +82,7 @@ def commands(
         return [], [Gap((place,), f"the script has more than {MOST_BYTES:,} characters")]
     known = {name: value for name, value in (env or {}).items() if "${{" not in value}
     reader = _Reader(file, line, _State(*flags, known))
-    text = _EXPRESSION.sub(lambda one: re.sub(r"[^\n]", _HOLE, one[0]), script.replace("\r\n", "\n"))
+    text = _EXPRESSION.sub(lambda one: re.sub(r"[^\n]", HOLE, one[0]), script.replace("\r\n", "\n"))
     return reader.read(text)
 
 
@@ -160,7 +162,7 @@ class _Reader:
     def block(self, nodes: Sequence[Node], around: _Around) -> None:
         """Statements one after the other."""
         held = [node for node in nodes if node.type not in _WORDLESS and node.is_named]
-        behind = {a.id: b.type == "&" for a, b in zip(nodes, nodes[1:], strict=False)}
+        behind = {a.id: b.type == "&" for a, b in itertools.pairwise(nodes)}
         for place, node in enumerate(held):
             here = around.inner(last=around.last and place == len(held) - 1)
             if self.state.ended:
@@ -178,7 +180,9 @@ class _Reader:
             self.gap(node, "is nested too deeply")
             return
         kind = node.type
-        if kind == "ERROR" or (node.has_error and kind in ("command", "redirected_statement", "pipeline", "list")):
+        if kind == "ERROR" or (
+            node.has_error and kind in ("command", "redirected_statement", "pipeline", "list")
+        ):
             self.gap(node, "cannot be parsed as a shell's script")
             return
         if kind == "command":
@@ -186,7 +190,7 @@ class _Reader:
         elif kind == "redirected_statement":
             self.redirected(node, around, after)
         elif kind == "list":
-            self.list(node, around, after)
+            self.joined(node, around, after)
         elif kind == "pipeline":
             self.pipeline(node, around, after)
         elif kind == "negated_command":
@@ -213,7 +217,11 @@ class _Reader:
             hides = kind == "declaration_command"
             for child in node.named_children:
                 if child.type == "variable_assignment":
-                    inner = around.masked("inside $(…) of a declaration, its failure is lost") if hides else around
+                    inner = (
+                        around.masked("inside $(…) of a declaration, its failure is lost")
+                        if hides
+                        else around
+                    )
                     self.assignment(child, inner)
         elif kind in ("test_command", "unset_command", "heredoc_body", "arithmetic_expansion"):
             self.substitutions(node, around)
@@ -241,11 +249,13 @@ class _Reader:
             self.statement(body, around.inner(), after)
         files = []
         for child in node.named_children:
-            if child.type == "file_redirect" and any(one.type in (">", ">>", "&>", "&>>", ">|") for one in child.children):
+            if child.type == "file_redirect" and _OUTPUT & {one.type for one in child.children}:
                 target = child.child_by_field_name("destination")
                 files += self.words(target, around) if target is not None else []
             elif child.type == "heredoc_redirect":
-                for inner in child.named_children:  # `cmd <<EOF | other`: what follows on the line stands inside
+                for (
+                    inner
+                ) in child.named_children:  # `cmd <<EOF | other`: what follows on the line stands inside
                     if inner.type in ("pipeline", "command", "list"):
                         self.statement(inner, around.inner(), after)
         if files:
@@ -253,14 +263,16 @@ class _Reader:
                 one = self.commands[place]
                 self.commands[place] = replace(one, writes=(*one.writes, *files))
 
-    def list(self, node: Node, around: _Around, after: Sequence[Node]) -> None:
+    def joined(self, node: Node, around: _Around, after: Sequence[Node]) -> None:
         """`left && right` and `left || right`."""
         left, right = node.named_children[0], node.named_children[-1]
         sign = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
         if sign == "||":
             honest = self.fails(right) or _kept(right, after)
             self.statement(left, (around if honest else around.masked(f"|| {_short(right)}")).inner(), after)
-            self.statement(right, around.inner().doubted("it is run where what stands before || fails"), after)
+            self.statement(
+                right, around.inner().doubted("it is run where what stands before || fails"), after
+            )
         else:
             # A failure on the left stops nothing; it is the list's own, and counts where the list is the last of all.
             quiet = around if around.last else around.masked("what stands before && may fail in silence")
@@ -294,8 +306,14 @@ class _Reader:
                 (bodies if seen_then else condition).append(child)
         turned = len(condition) == 1 and condition[0].type == "negated_command"
         taken = bodies if turned else (list(other.named_children) if other is not None else [])
-        ends = any(self.fails(one) for one in taken) and (turned or (other is not None and other.type == "else_clause"))
-        asked = around.inner(last=False) if ends else around.inner(last=False).masked("it is the condition of an if")
+        ends = any(self.fails(one) for one in taken) and (
+            turned or (other is not None and other.type == "else_clause")
+        )
+        asked = (
+            around.inner(last=False)
+            if ends
+            else around.inner(last=False).masked("it is the condition of an if")
+        )
         for one in condition[0].named_children if turned and ends else condition:
             self.statement(one, asked, ())
         inner = around.doubted("it stands inside an if").inner()
@@ -309,17 +327,19 @@ class _Reader:
         body = node.child_by_field_name("body")
         doubt: str | None = "it stands inside a loop"
         if node.type == "for_statement":
-            values = [child for child in node.children_by_field_name("value")]
-            if values and all(child.type in ("word", "number", "raw_string", "string") for child in values):
-                if not any(child.type == "string" and child.named_child_count > 1 for child in values):
-                    doubt = None
+            values = node.children_by_field_name("value")
+            literal = ("word", "number", "raw_string")
+            if values and all(child.type in literal or not child.named_child_count for child in values):
+                doubt = None
             name = node.child_by_field_name("variable")
             if name is not None:
                 self.state.values[_text(name)] = UNKNOWN
         else:
             for child in node.children_by_field_name("condition"):
                 if child.is_named:
-                    self.statement(child, around.inner(last=False).masked("it is the condition of a loop"), ())
+                    self.statement(
+                        child, around.inner(last=False).masked("it is the condition of a loop"), ()
+                    )
         inner = around.inner()
         if not self.state.stops:
             inner = inner.masked("a loop goes on after a failure")
@@ -353,28 +373,34 @@ class _Reader:
                 words += self.words(child, around)
         if not words:
             return
-        name = words[0]
-        if name in self.state.functions and name not in around.calls and len(around.calls) < 8:
-            body = self.state.functions[name]
-            self.statement(body, replace(around.inner(), calls=(*around.calls, name)), ())
+        program = words[0]
+        if program in self.state.functions and program not in around.calls and len(around.calls) < 8:
+            body = self.state.functions[program]
+            self.statement(body, replace(around.inner(), calls=(*around.calls, program)), ())
             return
-        if name == "set":
+        if program == "set":
             if around.doubt is None:
-                self.state.stops, self.state.pipefail = _options(words[1:], self.state.stops, self.state.pipefail)
-        elif name == "trap" and len(words) > 2 and "EXIT" in words[2:] and re.search(r"\bexit\s+0\b", words[1]):
+                self.state.stops, self.state.pipefail = _options(
+                    words[1:], self.state.stops, self.state.pipefail
+                )
+        elif (
+            program == "trap"
+            and len(words) > 2
+            and "EXIT" in words[2:]
+            and re.search(r"\bexit\s+0\b", words[1])
+        ):
             self.state.lost = "a trap on EXIT ends the script with 0"
-        elif name in ("exit", "exec", "return"):
-            if around.doubt is None and (name != "exec" or len(words) > 1):
-                self.state.ended = f"it stands after `{name}`"
-        if name in ("exit", "return", "set", "trap", ":"):
+        elif program in ("exit", "return") or (program == "exec" and len(words) > 1):
+            self.state.ended = self.state.ended or (
+                f"it stands after `{program}`" if not around.doubt else None
+            )
+        if program in ("exit", "return", "set", "trap", ":"):
             return
         if len(self.commands) >= MOST_COMMANDS:
             if len(self.commands) == MOST_COMMANDS:
                 self.gap(node, f"there are more than {MOST_COMMANDS:,} commands")
             return
-        self.commands.append(
-            Command(tuple(words), (self.place(node),), around.mask, around.doubt, env=env)
-        )
+        self.commands.append(Command(tuple(words), (self.place(node),), around.mask, around.doubt, env=env))
 
     def words(self, node: Node, around: _Around, *, own: bool = False) -> list[str]:
         """The words that an argument comes to; `own` where the failure of a $(…) in it is the statement's."""
@@ -401,7 +427,9 @@ class _Reader:
             out, end = [], node.start_byte + 1
             raw = node.text or b""
             for child in node.named_children:
-                out.append(raw[end - node.start_byte : child.start_byte - node.start_byte].decode("utf-8", "replace"))
+                out.append(
+                    raw[end - node.start_byte : child.start_byte - node.start_byte].decode("utf-8", "replace")
+                )
                 out.append(_text(child) if child.type == "string_content" else self.word(child, around, own))
                 end = child.end_byte
             out.append(raw[end - node.start_byte : len(raw) - 1].decode("utf-8", "replace"))
@@ -450,7 +478,9 @@ def _captured(node: Node, after: Sequence[Node]) -> bool:
     if not after:
         return False
     first = after[0]
-    if first.type == "command" and re.fullmatch(r"exit\s+(\"?\$\?\"?|\"?\$\{PIPESTATUS\[0\]\}\"?)", _text(first)):
+    if first.type == "command" and re.fullmatch(
+        r"exit\s+(\"?\$\?\"?|\"?\$\{PIPESTATUS\[0\]\}\"?)", _text(first)
+    ):
         return True
     return _kept(first, after[1:])
 
@@ -480,11 +510,9 @@ def _text(node: Node) -> str:
 
 
 def _filled(text: str) -> str:
-    return re.sub(f"{_HOLE}+", UNKNOWN, text) if _HOLE in text else text
+    return re.sub(f"{HOLE}+", UNKNOWN, text) if HOLE in text else text
 
 
 def _short(node: Node) -> str:
     text = " ".join(_filled(_text(node)).replace(UNKNOWN, "…").split())
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-

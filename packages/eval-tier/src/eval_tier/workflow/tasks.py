@@ -6,11 +6,10 @@ import ast
 import configparser
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_tier.workflow.shell import UNKNOWN
+from eval_tier.workflow.shell import HOLE, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,11 @@ class Makefile:
             recipe = line.startswith("\t")
             while line.endswith("\\") and place < len(lines):
                 following = lines[place].rstrip("\r")
-                line = f"{line}\n{following.removeprefix(chr(9))}" if recipe else f"{line[:-1]} {following.strip()}"
+                line = (
+                    f"{line}\n{following.removeprefix(chr(9))}"
+                    if recipe
+                    else f"{line[:-1]} {following.strip()}"
+                )
                 place += 1
             if recipe:
                 for target in targets:
@@ -89,7 +92,7 @@ class Makefile:
     def _assign(self, name: str, sign: str, value: str) -> None:
         value = re.sub(r"(?<!\\)\s*#.*$", "", value).strip()
         if sign == "!=":
-            value = UNKNOWN
+            value = HOLE
         if sign == "?=" and name in self.values:
             return
         if sign == "+=" and self.values.get(name):
@@ -100,22 +103,22 @@ class Makefile:
 
     def _expanded(self, text: str, target: str = "", depth: int = 0) -> str:
         if depth > 10 or len(text) > 100_000:
-            return UNKNOWN
+            return HOLE
 
         def value(found: re.Match[str]) -> str:
             if found[0] == "$$":
                 return "$"
             name = found[1] or found[2] or found[3] or ""
             if name == "@":
-                return target or UNKNOWN
+                return target or HOLE
             if name == "MAKE":
                 return "make"
             known = self.values.get(name)
-            return UNKNOWN if known is None else self._expanded(known, target, depth + 1)
+            return HOLE if known is None else self._expanded(known, target, depth + 1)
 
         return _USE.sub(value, text)
 
-    def recipe(self, target: str, given: Mapping[str, str], _above: tuple[str, ...] = ()) -> Iterator[Task]:
+    def recipe(self, target: str, given: Mapping[str, str]) -> Iterator[Task]:
         """The lines of a target, those of what it needs first, each target once.
 
         Raises:
@@ -131,7 +134,11 @@ class Makefile:
         held = self.rules.get(target)
         if held is None:
             if not above:
-                why = "it may stand in a file that is included" if self.included else "it has no rule of that name"
+                why = (
+                    "it may stand in a file that is included"
+                    if self.included
+                    else "it has no rule of that name"
+                )
                 raise Unread(f"make {target}: {why}")
             return  # a file, or a target of a pattern rule, as of an object
         done.add(target)
@@ -143,7 +150,11 @@ class Makefile:
             while text[:1] in "@-+" and text:
                 ignored = ignored or text[0] == "-"
                 text = text[1:].lstrip()
-            mask = "make ignores its failure (a - before the line)" if ignored or target in self.ignored else None
+            mask = (
+                "make ignores its failure (a - before the line)"
+                if ignored or target in self.ignored
+                else None
+            )
             yield Task(line, self._expanded(text, target), mask=mask)
 
     @property
@@ -176,20 +187,29 @@ def nox_sessions(text: str, asked: Sequence[str]) -> Iterator[Task]:
                 if ast.unparse(call) in ("nox.session", "session"):
                     options = {k.arg: k.value for k in made.keywords} if isinstance(made, ast.Call) else {}
                     name = options.get("name")
-                    key = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else node.name
+                    key = (
+                        name.value
+                        if isinstance(name, ast.Constant) and isinstance(name.value, str)
+                        else node.name
+                    )
                     sessions[key] = node
                     default = options.get("default")
                     if isinstance(default, ast.Constant) and default.value is False:
                         off.add(key)
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "nox.options.sessions":
-            if isinstance(node.value, ast.List | ast.Tuple):
-                chosen = [e.value for e in node.value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List | ast.Tuple)
+            and ast.unparse(node.targets[0]) == "nox.options.sessions"
+        ):
+            chosen = [
+                e.value for e in node.value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)
+            ]
     names = list(asked) or (chosen if chosen is not None else [name for name in sessions if name not in off])
-    for name in names:
-        found = sessions.get(name) or sessions.get(re.sub(r"-[\d.]+$|\(.*\)$", "", name))
+    for one in names:
+        found = sessions.get(one) or sessions.get(re.sub(r"-[\d.]+$|\(.*\)$", "", one))
         if found is None:
-            raise Unread(f"there is no session {name!r}")
-        yield from _session(found, sessions, (name,))
+            raise Unread(f"there is no session {one!r}")
+        yield from _session(found, sessions, (one,))
 
 
 def _session(
@@ -202,8 +222,12 @@ def _session(
 
 
 def _body(
-    body: Sequence[ast.stmt], given: str, sessions: Mapping[str, ast.FunctionDef], above: tuple[str, ...],
-    mask: str | None, doubt: str | None,
+    body: Sequence[ast.stmt],
+    given: str,
+    sessions: Mapping[str, ast.FunctionDef],
+    above: tuple[str, ...],
+    mask: str | None,
+    doubt: str | None,
 ) -> Iterator[Task]:
     for statement in body:
         if isinstance(statement, ast.If | ast.For | ast.While):
@@ -228,8 +252,12 @@ def _body(
 
 
 def _call(
-    node: ast.Call, given: str, sessions: Mapping[str, ast.FunctionDef], above: tuple[str, ...],
-    mask: str | None, doubt: str | None,
+    node: ast.Call,
+    given: str,
+    sessions: Mapping[str, ast.FunctionDef],
+    above: tuple[str, ...],
+    mask: str | None,
+    doubt: str | None,
 ) -> Iterator[Task]:
     """A call of `session.run`, or of a function that is handed the session: its leading texts are a command."""
     name = ast.unparse(node.func)
@@ -279,7 +307,9 @@ def tox_commands(text: str, asked: Sequence[str], *, toml: bool) -> Iterator[Tas
         parser.read_string(text)
     except configparser.Error as error:
         raise Unread("it is no tox.ini that can be read") from error
-    names = list(asked) or [n for n in parser.get("tox", "envlist", fallback="").replace(",", "\n").split() if n]
+    names = list(asked) or [
+        n for n in parser.get("tox", "envlist", fallback="").replace(",", "\n").split() if n
+    ]
     for name in names or [""]:
         section = f"testenv:{name}" if parser.has_option(f"testenv:{name}", "commands") else "testenv"
         if name and not parser.has_section(f"testenv:{name}") and not parser.has_section("testenv"):
@@ -287,7 +317,7 @@ def tox_commands(text: str, asked: Sequence[str], *, toml: bool) -> Iterator[Tas
         joined = re.sub(r"\\\n\s*", " ", parser.get(section, "commands", fallback=""))
         for line in filter(None, map(str.strip, joined.split("\n"))):
             mask = "tox ignores its failure (a - before the line)" if line.startswith("-") else None
-            plain = re.sub(r"\{[^}]*\}", UNKNOWN, line.lstrip("-! "))
+            plain = re.sub(r"\{[^}]*\}", HOLE, line.lstrip("-! "))
             number = next((n for n, row in enumerate(text.split("\n"), 1) if line[:20] in row), 1)
             yield Task(number, plain, mask=mask)
 

@@ -71,9 +71,9 @@ def _paths(trigger: Trigger) -> tuple[Truth, str] | None:
 
 def _pushed(trigger: Trigger, branch: str) -> tuple[Truth, str]:
     """For `push`, whose filters ask for the branch that a pull request comes from."""
-    if trigger.branches is None and trigger.branches_ignore is None:
-        if trigger.tags is not None or trigger.tags_ignore is not None:
-            return "false", "only a push of a tag starts it"
+    tagged = trigger.tags is not None or trigger.tags_ignore is not None
+    if tagged and trigger.branches is None and trigger.branches_ignore is None:
+        return "false", "only a push of a tag starts it"
     if trigger.branches is not None and trigger.branches != ("**",):
         if all(pattern == branch for pattern in trigger.branches):
             return "false", f"only a push to `{branch}` starts it, not one to the branch of a pull request"
