@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shlex
 import sys
@@ -343,7 +344,7 @@ def test_a_gold_set_keeps_kinds_and_tags(desk: Space) -> None:
         ("- d1", "gold.yaml:1: 'd1' is no entry; expected {id, kind"),
         ("- {id: a, id: b, query: w, expected_sources: [d1]}", "gold.yaml:1: key 'id' is given twice"),
         ("\n- {id: a, query: no, expected_sources: [d1]}", "gold.yaml:2: query False is not a text; write it in"),
-        ("- {id: 2024-01-01, query: w, expected_sources: [d1]}", "gold.yaml:1: id datetime.date(2024, 1, 1) is not"),
+        ("- {id: 2024-01-01, query: w, expected_sources: [d1]}", "gold.yaml:1: id 2024-01-01 is not a text"),
         ("- {id: a, query: w, expected_sources: [d1], tags: x}", "gold.yaml:1: tags 'x' should be a list of texts"),
         ("- {id: a, query: w, expected_sources: []}", "expected_sources: the field is empty in all 1 records"),
         ("- !!python/object/apply:os.getcwd []", "gold.yaml:1: is not YAML: "),
@@ -653,3 +654,82 @@ def test_what_is_endless_ends_in_one_error(desk: Space, name: str, data: str, sa
     message = refused(desk, importer, name)
     assert said in message
     assert len(message) < 4000
+
+
+def entry(changes: str, query: str = "what?") -> str:
+    """A gold set of one entry, whose fifth line is `changes`."""
+    return f"queries:\n  - id: a\n    query: {query}\n    expected_sources: [d1]\n    {changes}\n"
+
+
+HALF = "holds half of a surrogate pair, which is no character"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (entry(r'tags: ["x\ud800"]'), f"query 'a': tags {HALF}"),
+        (entry(r'kind: "x\udfff"'), f"query 'a': kind {HALF}"),
+        (entry("kind: k", r'"\ud800"'), f"query 'a': query {HALF}"),
+        (entry("").replace("d1", r'"\ud800"'), f"query 'a': expected_sources {HALF}"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_with_its_query_and_field(
+    desk: Space, text: str, told: str
+) -> None:
+    assert refused(desk, "gold", put(desk, "gold.yaml", text)).startswith(f"gold.yaml:2: {told}\n")
+
+
+def test_a_half_in_metadata_of_another_importer_is_refused(
+    desk: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata may be of any depth, and their keys are written too."""
+    from eval_core.imports import records as reader
+    from eval_core.imports.importer import Question, Reading
+
+    for metadata in ({"a": [{"b": "\ud800"}]}, {"\ud800": 1}, {"a": {"\ud800": 1}}):
+        reading = Reading([Question("q1", "what?", {"d1": 1}, 7, metadata)])
+        monkeypatch.setattr(reader, "read", lambda path, reading=reading, **options: reading)
+        error = refused(desk, "records", put(desk, "a.csv", "x"))
+        assert error.startswith("a.csv:7: query 'q1': ") and HALF in error
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (entry("pair: 2024-13-01"), "gold.yaml:5: is not YAML: '2024-13-01' cannot be read as timestamp; write it"),
+        (entry("pair: " + "9" * 9_000), "gold.yaml:5: is not YAML: '999"),
+        (entry("kind: 0x" + "f" * 9_000), "gold.yaml:5: is not YAML: '0xfff"),
+        (entry("pair: !!int x"), "gold.yaml:5: is not YAML: 'x' cannot be read as int"),
+        (entry("pair: !!float x"), "gold.yaml:5: is not YAML: 'x' cannot be read as float"),
+        (entry("pair: !!bool x"), "gold.yaml:5: is not YAML: 'x' cannot be read as bool"),
+        (entry("pair: !!timestamp x"), "gold.yaml:5: is not YAML: 'x' cannot be read as timestamp"),
+        (entry('pair: "\x07"'), "gold.yaml:5: is not YAML: character 0x0007 is not allowed\n"),
+        (entry("pair: " + "[" * 5_000), "gold.yaml:5: is not YAML that can be read: nested too deeply"),
+        (entry("kind: 2024-01-01"), "gold.yaml:2: kind 2024-01-01 is not a text; write it in quotes"),
+        (entry("kind: {a: 1}"), "gold.yaml:2: kind {'a': 1} is not a text"),
+        (entry("tags: {a: {b: 1}}"), "gold.yaml:2: tags {'a': {'b': 1}} should be a list of texts"),
+        (entry("").replace("[d1]", "{d1: {b: 1}}"), "gold.yaml:2: grade {'b': 1} should be a whole number"),
+        (entry("").replace("[d1]", "{d1: 2024-01-01}"), "gold.yaml:2: grade 2024-01-01 should be a whole number"),
+        (entry("\n  - d1"), "gold.yaml:6: 'd1' is no entry"),
+    ],
+    ids=lambda text: text[-40:],
+)  # fmt: skip
+def test_a_fault_of_yaml_has_its_line_and_no_words_of_python(desk: Space, text: str, told: str) -> None:
+    error = refused(desk, "gold", put(desk, "gold.yaml", text))
+    assert told in error
+    assert "object at" not in error and "set_int" not in error and "month" not in error
+
+
+def test_a_value_in_a_message_is_short_however_it_nests() -> None:
+    from eval_core.imports.tables import shown
+
+    for value in ([["x" * 99] * 9] * 9, [{"k" * 99: ["v" * 99] * 9}] * 9, dict.fromkeys(range(9), "v" * 99)):
+        assert len(shown(value)) == 100
+    assert shown([["d1"], 7]) == "[['d1'], 7]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such name")
+def test_a_file_whose_name_is_not_utf_8_is_imported(desk: Space) -> None:
+    name = os.fsdecode(b"caf\xe9.jsonl")
+    import_(desk, "records", put(desk, name, records({})))
+    assert "caf\\\\udce9.jsonl" in (desk.root / "out" / "dataset.toml").read_text()

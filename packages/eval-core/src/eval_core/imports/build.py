@@ -7,13 +7,14 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eval_core.console import utf8
 from eval_core.errors import Misuse
 from eval_core.imports.corpus import Documents, Match, Place, locate
-from eval_core.imports.importer import CONSEQUENCE, Importer, Question
+from eval_core.imports.importer import CONSEQUENCE, Importer, Question, Reading
 from eval_core.imports.models import Imported, LeftOut, Reason
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import Query, load
@@ -76,10 +77,13 @@ def import_set(
         match = match or ("path" if found.source else "id")
         documents = Documents(found.documents, match)
         dropped = dict(reading.dropped)
-        kept, left_out = _judged(path, reading.questions, documents, dropped)
+        kept, left_out = _judged(path, reading, documents, dropped)
         if any_of is None:
             any_of = reading.any_of
-        definition: dict[str, Any] = {"name": name, "description": f"Imported from {path.name} ({importer})."}
+        definition: dict[str, Any] = {
+            "name": name,
+            "description": f"Imported from {utf8(path.name)} ({importer}).",
+        }
         if any_of:
             definition["headline"] = "hit@1"
         if found.source:
@@ -111,16 +115,22 @@ def import_set(
 
 
 def _judged(
-    path: Path, questions: Sequence[Question], documents: Documents, dropped: dict[str, int]
+    path: Path, reading: Reading, documents: Documents, dropped: dict[str, int]
 ) -> tuple[list[tuple[Question, dict[str, int]]], list[LeftOut]]:
     """The queries that are kept, with their judgements, and the others."""
     fault = Listing(path, CONSEQUENCE)
     kept: list[tuple[Question, dict[str, int]]] = []
     left_out: list[LeftOut] = []
     lost: Counter[str] = Counter()
-    for one in questions:
-        if _SURROGATE.search("".join((one.id, one.text, *one.expected))):
-            fault(one.line, "holds half of a surrogate pair, which is no character")
+    for one in reading.questions:
+        written = {"id": one.id, "query": one.text, "expected": list(one.expected), **one.metadata}
+        half = [
+            key for key in written if _SURROGATE.search(json.dumps([key, written[key]], ensure_ascii=False))
+        ]
+        if half:
+            what = f"{reading.fields.get(half[0], half[0])} holds half of a surrogate pair, which is no character"
+            fault(one.line, f"query {one.id!r}: {what}")
+            continue
         judged: dict[str, int] = {}
         wrong: tuple[Reason, str] | None = None
         for name, grade in one.expected.items():

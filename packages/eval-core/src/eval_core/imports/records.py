@@ -243,7 +243,9 @@ def _expected(
 
 
 def _grade(value: object, grades: Mapping[str, int]) -> int:
-    word = value.strip() if isinstance(value, str) else json.dumps(value)
+    word = value.strip() if isinstance(value, str) else ""
+    if isinstance(value, int | float | None):
+        word = json.dumps(value)
     if grades:
         if word not in grades:
             raise ValueError(f"grade {shown(value)} is not in --grades  ({', '.join(grades)})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import reprlib
@@ -19,11 +20,25 @@ from eval_core.sets.corpus import decode_json, json_lines
 LISTS = ("queries", "questions", "cases", "examples", "records", "items", "tests", "data")
 
 
+#: Bytes of the longest line, and characters of the longest text, that is read: no query is so long.
+LONGEST = 16 << 20
+
+
+class _Short(reprlib.Repr):
+    """Dates as they are written."""
+
+    def repr_date(self, value: datetime.date, level: int) -> str:
+        return value.isoformat()
+
+    repr_datetime = repr_date
+
+
 def shown(value: object) -> str:
-    """A value in a message, however large it is."""
-    short = reprlib.Repr()
+    """A value in a message: its first 100 characters, however large or deep it is."""
+    short = _Short()
     short.maxlevel, short.maxstring = 2, 80
-    return short.repr(value)
+    text = short.repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 Tell = Callable[[int, str], None]
