@@ -17,6 +17,7 @@ from core_support import Space
 from derive_support import content, queries
 
 from eval_core.backend import Document
+from eval_core.errors import Misuse
 from eval_core.imports.corpus import Documents, Match
 from eval_core.sets import Dataset, load
 
@@ -378,7 +379,7 @@ Identify organizations.
 A relevant document names one.
 
 </top>
-<top><num>302</num><title>Topic: AT&T</title></top>
+<top><num>302</num><title>Topic: AT&T</title></Top>
 <top><num> Number: 303 <title> Unjudged </top>
 """
 QRELS = "301 0 d1 2\n301 0 d2 0\n301 0 nowhere 0\n302 0 d3 1\n302 0 d4 -1\n400 0 d1 1\n"
@@ -733,3 +734,108 @@ def test_a_file_whose_name_is_not_utf_8_is_imported(desk: Space) -> None:
     name = os.fsdecode(b"caf\xe9.jsonl")
     import_(desk, "records", put(desk, name, records({})))
     assert "caf\\\\udce9.jsonl" in (desk.root / "out" / "dataset.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("importer", "name", "before", "text", "after", "told"),
+    [
+        ("records", "a.csv", "id,query,expected\nq1,", "{}", ",d1\n", "a.csv:2: a line of more than 1 MB"),
+        ("records", "a.jsonl", '\n{"query": "', "{}", '", "expected": "d1"}\n', "a.jsonl:2: a line of more than 1 MB"),
+        ("records", "a.json", '{"query": "', "{}", '", "expected": "d1"}', "a.json:1: a line of more than 1 MB"),
+        ("gold", "a.yaml", "queries:\n- query: ", "{}", "\n  expected_sources: [d1]\n", "a.yaml:2: a line of more th"),
+        ("gold", "a.yaml", "queries:\n- id: a\n  query: |", "\n   {}", "\n", "a.yaml:3: is not YAML: a text of more"),
+        ("trec", "topics", "301\t", "{}", "\n", "topics:1: a line of more than 1 MB"),
+        ("trec", "topics", "\n<top><num>301<title>", "{}\n", "</top>", "topics:2: a topic of more than 1 MB"),
+    ],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_a_text_without_end_is_refused_in_every_form(
+    desk: Space,
+    monkeypatch: pytest.MonkeyPatch,
+    importer: str,
+    name: str,
+    before: str,
+    text: str,
+    after: str,
+    told: str,
+) -> None:
+    """What is read is bounded before it is held: a line in all forms, and a text of many lines."""
+    from eval_core.imports import gold, tables, trec
+
+    for module in (gold, tables, trec):
+        monkeypatch.setattr(module, "LONGEST", 1 << 20)
+    put(desk, "qrels", "301 0 d1 1\n")
+    parts = 3 if "\n" in text else 1
+    put(desk, name, before + text.format("x" * ((1 << 20) // parts + 1)) * parts + after)
+    options = ["--qrels", "qrels"] if importer == "trec" else []
+    assert told in refused(desk, importer, name, *options)
+
+
+def test_a_line_as_long_as_the_bound_is_read(desk: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line begins anywhere in what is read at once, and is counted to its end."""
+    from eval_core.imports import tables
+
+    monkeypatch.setattr(tables, "LONGEST", 2 << 20)
+    for begins in (0, 1, (1 << 20) - 1, 1 << 20):
+        put(desk, "a", b" " * begins + b"\n" + b"x" * (2 << 20) + b"\ny")
+        assert len(tables.read_bytes(desk.root / "a", "records")) == begins + (2 << 20) + 3
+        put(desk, "a", b" " * begins + b"\n" + b"x" * ((2 << 20) + 1) + b"\ny")
+        with pytest.raises(Misuse, match="more than 2 MB"):
+            tables.read_bytes(desk.root / "a", "records")
+
+
+@pytest.mark.parametrize(
+    ("topics", "told"),
+    [
+        ("<top><num>301<title>a <num>302<title>b</top>", ["topics:1: topic '301' has a second <num>", "<title>"]),
+        ("<top><num>301\n<title>a\n<title>b</top>", ["topics:3: topic '301' has a second <title>"]),
+        ("<top><num>1<title>a</top><top><num>1<title>b</top>", ["topics:1: topic '1' again (first at line 1)"]),
+        ("<top><num>1<title>a</top>\n<num>2<title>b</top>", ["topics:2: <num> is in no topic; begin each with <top>"]),
+        ("<!-- -->\n<num>2<title>b</top><top><num>1<title>a</top>", ["topics:2: <num> is in no topic"]),
+    ],
+)  # fmt: skip
+def test_no_topic_is_lost(desk: Space, topics: str, told: list[str]) -> None:
+    put(desk, "qrels", "301 0 d1 1\n1 0 d1 1\n")
+    error = refused(desk, "trec", put(desk, "topics", topics), "--qrels", "qrels")
+    assert all(one in error for one in told)
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("R &amp; D", "R & D"),
+        ("a &lt;num&gt; tag", "a <num> tag"),
+        ("caf&eacute; caf&#233; caf&#xE9;", "café café café"),
+        ("two&nbsp; words", "two words"),
+        ("&amp;lt;", "&lt;"),
+        ("AT&T, ?a=1&copy=2, &nothing;", "AT&T, ?a=1&copy=2, &nothing;"),
+    ],
+)
+def test_entities_of_a_topic_are_the_characters_that_they_stand_for(
+    desk: Space, written: str, asked: str
+) -> None:
+    put(desk, "qrels", "301 0 d1 1\n")
+    topic = f"<top><num>301<title>{written}</top>"
+    import_(desk, "trec", put(desk, "topics", topic), "--qrels", "qrels")
+    assert [one["text"] for one in queries(desk.root / "out")] == [asked]
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("\ufeff\ufeffid,query,expected\nq1,what?,d1\n", "a.csv:1: begins with two byte order marks; save it"),
+        ('\ufeff\ufeff{"query": "what?", "expected": "d1"}\n', "a.csv:1: begins with two byte order marks"),
+        ('\ufeff"\ufeffid",query,expected\nq1,what?,d1\n', r"a.csv:1: column '\ufeffid' holds a character that is not"),
+        ("id,\x01query,expected\nq1,what?,d1\n", r"a.csv:1: column '\x01query' holds a character that is not seen"),
+        ("\nid,query\u200b,expected\nq1,what?,d1\n", r"a.csv:2: column 'query\u200b' holds a character that is not"),
+        ('{"\\ufeffquery": "what?", "expected": "d1"}', r"(fields: \ufeffquery, expected)"),
+        ('{"query": "w", "sou\\trce": "d1", "docid": "d1", "doc\\u0009id": "d2"}', r"docid, doc\tid could each be the"),
+    ],
+)  # fmt: skip
+def test_characters_of_a_field_name_that_are_not_seen_are_shown(desk: Space, data: str, told: str) -> None:
+    assert told in refused(desk, "records", put(desk, "a.csv", data))
+
+
+def test_a_heading_of_two_lines_is_a_column(desk: Space) -> None:
+    import_(desk, "records", put(desk, "a.csv", 'id,"user\nquery",expected\u00a0\nq1,what?,d1\n'))
+    assert qrels(desk) == ONE

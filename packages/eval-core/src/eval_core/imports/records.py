@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from eval_core.console import safe
 from eval_core.errors import Misuse
 from eval_core.imports.importer import CONSEQUENCE, Question, Reading
 from eval_core.imports.tables import Row, read_table, shown
@@ -94,7 +95,7 @@ def _grade_map(written: str | None) -> dict[str, int]:
 def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) -> dict[str, str]:
     """The field of each role that has one: as named, else guessed."""
     known = Counter(name for _, row in rows for name, value in row.items())
-    listed = ", ".join(known)
+    listed = safe(", ".join(known))
     found: dict[str, str] = {}
     for role, given in named.items():
         if given:
@@ -114,7 +115,7 @@ def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) ->
         alike = [name for name in known if _plain(name) in usual and name not in found.values()]
         alike = [name for name in alike if _plain(name) == usual[0]] or alike
         if len(alike) > 1:
-            what = f"{', '.join(alike)} could each be the {role}"
+            what = f"{safe(', '.join(alike))} could each be the {role}"
             raise Misuse("field-unclear", what, file=path, mend=f"Say which by --{role} FIELD.")
         if alike:
             found[role] = alike[0]

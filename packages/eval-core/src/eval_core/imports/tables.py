@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval_core.errors import Misuse
+from eval_core.files import BOM
 from eval_core.imports.manifest import lines_of
 from eval_core.scoring.readers.source import opened, refuse_other_text
 from eval_core.sets.corpus import decode_json, json_lines
@@ -56,10 +57,23 @@ def read_bytes(path: Path, what: str) -> bytes:
     """A whole file, plain or gzip, without its byte order mark. `what` names it in errors.
 
     Raises:
-        Misuse: absent, a folder, damaged, UTF-16, or empty.
+        Misuse: absent, a folder, damaged, UTF-16, empty, of two byte order marks, or with an endless line.
     """
+    pieces: list[bytes] = []
+    held = 0
     with opened(path, what) as source:
-        data = b"".join(iter(source.read, b""))
+        for piece in iter(source.read, b""):
+            first, *more = piece.split(b"\n", 1)
+            if held + len(first) > LONGEST:
+                line = 1 + sum(before.count(b"\n") for before in pieces)
+                told = f"a line of more than {LONGEST >> 20} MB; write each record on lines of its own"
+                raise Misuse("file-malformed", told, file=path, line=line)
+            held = len(piece) - piece.rindex(b"\n") - 1 if more else held + len(first)
+            pieces.append(piece)
+    data = b"".join(pieces)
+    if data.startswith(BOM):
+        told = "begins with two byte order marks; save it as UTF-8 without any"
+        raise Misuse("file-malformed", told, file=path, line=1)
     first = data.lstrip().split(b"\n", 1)[0]
     if not first:
         raise Misuse("file-vacuous", "holds nothing", file=path)
@@ -174,6 +188,12 @@ def csv_rows(text: str, fault: Tell) -> Iterator[tuple[int, list[str]]]:
             continue
         if columns is None:
             columns = len(cells)
+            unseen = [
+                name for name in cells if any(not (sign.isprintable() or sign.isspace()) for sign in name)
+            ]
+            if unseen:
+                fault(line, f"column {shown(unseen[0])} holds a character that is not seen; delete it")
+                return
         if any(cells[columns:]):
             what = f"has {len(cells)} cells and the header {columns} columns"
             fault(line, f"{what}; put a text with {_NAMES[separator]} in quotes")
