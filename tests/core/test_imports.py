@@ -839,3 +839,50 @@ def test_characters_of_a_field_name_that_are_not_seen_are_shown(desk: Space, dat
 def test_a_heading_of_two_lines_is_a_column(desk: Space) -> None:
     import_(desk, "records", put(desk, "a.csv", 'id,"user\nquery",expected\u00a0\nq1,what?,d1\n'))
     assert qrels(desk) == ONE
+
+
+def rows(*values: object) -> str:
+    """A query and document a value, which stands in the field `verdict`."""
+    return records(*({"id": f"q{n}", "verdict": value} for n, value in enumerate(values)))
+
+
+@pytest.mark.parametrize(
+    ("values", "option"),
+    [
+        (("good", "bad", "good"), "--grade verdict --grades bad=N,good=N, with"),
+        (("Not relevant",), "--grade verdict --grades 'Not relevant=N', with"),
+        (("meh", "ok", "", None), "--grade verdict --grades meh=N,ok=N, with"),
+        ((2, 0, 1), "--grade verdict"),
+        (("-1", "3"), "--grade verdict"),
+        (([1, 0], [1]), "--grade verdict"),
+        ((0.5, 1), "--grade verdict --grades 0.5=N,1=N, with"),
+        ((True, False), "--grade verdict --grades false=N,true=N, with"),
+    ],
+    ids=str,
+)
+def test_a_grade_that_is_not_read_is_warned_of(desk: Space, values: tuple[object, ...], option: str) -> None:
+    [warning] = import_(desk, "records", put(desk, "a.jsonl", rows(*values)))["warnings"]
+    assert warning.startswith("'verdict' looks like a grade (")
+    assert "was not read: every row was taken as relevant. To read it: " + option in warning
+    done = desk.core("import", "records", "a.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--force")
+    assert f" warning   {warning}\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (rows("kim", "ada"), []),
+        (rows(1, 1), []),
+        (rows(2023, 2024), []),
+        (rows(*range(9)), []),
+        (rows({"good": 1}), []),
+        (rows("good", "a whole sentence, as a remark has it"), []),
+        (rows("good", "bad"), ["--grade", ""]),
+        (rows("good", "bad"), ["--grade", "verdict", "--grades", "good=1,bad=1"]),
+        (records({"expected": {"d1": 2}, "verdict": "good"}), []),
+        (rows("good", "bad"), ["--category", "verdict"]),
+        (records({"grade": 1, "verdict": "good"}), []),
+    ],
+)
+def test_a_field_that_is_no_grade_is_not_warned_of(desk: Space, data: str, options: list[str]) -> None:
+    assert import_(desk, "records", put(desk, "a.jsonl", data), *options)["warnings"] == []

@@ -138,5 +138,6 @@ def _text(found: Imported) -> str:
     if found.dropped:
         dropped = ", ".join(f"{name} ({number:,})" for name, number in found.dropped.items())
         lines.append(f" dropped   {safe(dropped)}")
+    lines += [f" warning   {safe(warning)}" for warning in found.warnings]
     lines += ["", f"Next: eval-core validate {shlex.quote(found.folder)}"]
     return "\n".join(lines)

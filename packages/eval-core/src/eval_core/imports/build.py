@@ -111,6 +111,7 @@ def import_set(
         judgements=sum(len(judged) for _, judged in kept),
         left_out=tuple(left_out),
         dropped=dropped,
+        warnings=tuple(reading.warnings),
     )
 
 

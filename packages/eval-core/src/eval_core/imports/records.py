@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ USUAL = {
 #: What a document and its grade are called where an expected document is a table.
 _DOCUMENT = ("id", "doc", "doc_id", "document", "path", "source")
 _GRADES = ("grade", "gain", "relevance", "score")
+
+#: Words that judge, compared as field names are: one among few values makes a field look like a grade.
+_JUDGING = (
+    "bad poor fair ok okay good great excellent perfect relevant irrelevant nonrelevant notrelevant partial partly "
+    "partiallyrelevant highlyrelevant correct incorrect wrong right yes no true false pass fail positive negative"
+)
 
 OPTIONS: Sequence[click.Option] = [
     *(
@@ -78,7 +85,37 @@ def read(
     fields = _fields(path, table.rows, named) if table.rows else {}
     carried = {"category": fields["category"]} if "category" in fields else {}
     questions, dropped = collect(path, table.rows, fields, carried, fault, _grade_map(grades))
-    return Reading(questions, fields, {f"{key} (beside the records)": 1 for key in table.beside} | dropped)
+    dropped = {f"{key} (beside the records)": 1 for key in table.beside} | dropped
+    graded = grade is not None or "grade" in fields
+    graded = graded or any(one != 1 for asked in questions for one in asked.expected.values())
+    doubts = [] if graded else list(_grades_unread(table.rows, fields))
+    return Reading(questions, fields, dropped, warnings=doubts)
+
+
+def _grades_unread(rows: Sequence[Row], fields: Mapping[str, str]) -> Iterator[str]:
+    """A warning for each field that nothing reads and whose few values look like grades."""
+    found: dict[str, set[str]] = {}
+    for _, row in rows:
+        for name in row.keys() - set(fields.values()):
+            value = row[name]
+            for one in value if isinstance(value, list) else [value]:
+                if not _empty(one):
+                    found.setdefault(name, set()).add(_word(one))
+    for name, words in sorted(found.items()):
+        numbers = all(re.fullmatch(r"-?([0-9](\.[0-9]+)?|10)", word) for word in words)
+        judging = (
+            len(words) > 1 if numbers else not {_plain(word) for word in words}.isdisjoint(_JUDGING.split())
+        )
+        if not judging or len(words) > 8 or any(len(word) > 30 for word in words):
+            continue
+        ordered = sorted(words)
+        option = f"--grade {shlex.quote(name)}"
+        if not all(re.fullmatch("-?[0-9]+", word) for word in words):
+            option += f" --grades {shlex.quote(','.join(f'{word}=N' for word in ordered))}, with a number for each N"
+        yield (
+            f"{name!r} looks like a grade ({', '.join(ordered)}), and was not read: every row was taken as relevant. "
+            f"To read it: {option}"
+        )
 
 
 def _grade_map(written: str | None) -> dict[str, int]:
@@ -243,10 +280,15 @@ def _expected(
     return found
 
 
+def _word(value: object) -> str:
+    """A grade as it is written; empty where it can be none."""
+    if isinstance(value, str):
+        return value.strip()
+    return json.dumps(value) if isinstance(value, int | float | None) else ""
+
+
 def _grade(value: object, grades: Mapping[str, int]) -> int:
-    word = value.strip() if isinstance(value, str) else ""
-    if isinstance(value, int | float | None):
-        word = json.dumps(value)
+    word = _word(value)
     if grades:
         if word not in grades:
             raise ValueError(f"grade {shown(value)} is not in --grades  ({', '.join(grades)})")
