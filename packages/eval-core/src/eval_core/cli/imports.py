@@ -98,11 +98,12 @@ def _command(name: str, importer: Importer) -> click.Command:
     @click.option("--force", is_flag=True, help="Replace the set that is at FOLDER.")
     @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
     def command(path: Path, out: Path, form: str, **options: Any) -> None:
+        from eval_core.console import as_json
         from eval_core.imports import import_set
 
         common = {key: options.pop(key) for key in ("corpus", "include", "match", "any_of", "name", "force")}
         found = import_set(name, importer, path, out, **common, options=options)
-        click.echo(found.model_dump_json(by_alias=True, indent=1) if form == "json" else _text(found))
+        click.echo(as_json(found.model_dump(by_alias=True)) if form == "json" else _text(found))
 
     command.params += importer.OPTIONS
     return command
@@ -137,5 +138,6 @@ def _text(found: Imported) -> str:
     if found.dropped:
         dropped = ", ".join(f"{name} ({number:,})" for name, number in found.dropped.items())
         lines.append(f" dropped   {safe(dropped)}")
+    lines += [f" warning   {safe(warning)}" for warning in found.warnings]
     lines += ["", f"Next: eval-core validate {shlex.quote(found.folder)}"]
     return "\n".join(lines)

@@ -7,14 +7,15 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eval_core.console import utf8
 from eval_core.errors import Misuse
 from eval_core.files import staged
 from eval_core.imports.corpus import Documents, Match, Place, locate
-from eval_core.imports.importer import CONSEQUENCE, Importer, Question
+from eval_core.imports.importer import CONSEQUENCE, Importer, Question, Reading
 from eval_core.imports.models import Imported, LeftOut, Reason
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import Query, load
@@ -82,10 +83,13 @@ def import_set(
         match = match or ("path" if found.source else "id")
         documents = Documents(found.documents, match)
         dropped = dict(reading.dropped)
-        kept, left_out = _judged(path, reading.questions, documents, dropped)
+        kept, left_out = _judged(path, reading, documents, dropped)
         if any_of is None:
             any_of = reading.any_of
-        definition: dict[str, Any] = {"name": name, "description": f"Imported from {path.name} ({importer})."}
+        definition: dict[str, Any] = {
+            "name": name,
+            "description": f"Imported from {utf8(path.name)} ({importer}).",
+        }
         if any_of:
             definition["headline"] = "hit@1"
         if found.source:
@@ -113,24 +117,31 @@ def import_set(
         judgements=sum(len(judged) for _, judged in kept),
         left_out=tuple(left_out),
         dropped=dropped,
+        warnings=tuple(reading.warnings),
     )
 
 
 def _judged(
-    path: Path, questions: Sequence[Question], documents: Documents, dropped: dict[str, int]
+    path: Path, reading: Reading, documents: Documents, dropped: dict[str, int]
 ) -> tuple[list[tuple[Question, dict[str, int]]], list[LeftOut]]:
     """The queries that are kept, with their judgements, and the others."""
     fault = Listing(path, CONSEQUENCE)
     kept: list[tuple[Question, dict[str, int]]] = []
     left_out: list[LeftOut] = []
     lost: Counter[str] = Counter()
-    for one in questions:
-        noted = json.dumps(one.metadata, ensure_ascii=False, default=str)
-        if _SURROGATE.search("".join((one.id, one.text, *one.expected, noted))):
-            fault(one.line, "holds half of a surrogate pair, which is no character")
-        for what, text in (("the query", one.text), ("the id", one.id), ("the metadata", noted)):
-            if len(text) > MOST_TEXT:
-                fault(one.line, f"{what} has {len(text):,} characters, and may have {MOST_TEXT:,}")
+    for one in reading.questions:
+        written = {"id": one.id, "query": one.text, "expected": list(one.expected), **one.metadata}
+        half = [
+            key for key in written if _SURROGATE.search(json.dumps([key, written[key]], ensure_ascii=False))
+        ]
+        if half:
+            what = f"{reading.fields.get(half[0], half[0])} holds half of a surrogate pair, which is no character"
+            fault(one.line, f"query {one.id!r}: {what}")
+            continue
+        if long := [key for key in written if len(json.dumps(written[key])) > MOST_TEXT]:
+            what = f"{reading.fields.get(long[0], long[0])} has more than {MOST_TEXT:,} characters"
+            fault(one.line, f"query {one.id[:80]!r}: {what}")
+            continue
         judged: dict[str, int] = {}
         wrong: tuple[Reason, str] | None = None
         for name, grade in one.expected.items():

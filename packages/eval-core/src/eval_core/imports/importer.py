@@ -50,6 +50,7 @@ class Reading:
         fields: which field of the file was read as what.
         dropped: what a set cannot carry, in words, with how often it is there.
         any_of: whether one of several documents suffices, where nobody says so by --any or --all.
+        warnings: what was read, and may not be meant.
         documents: the corpus, where the file holds it; iterated several times. None where --corpus names it.
     """
 
@@ -58,6 +59,7 @@ class Reading:
     dropped: Mapping[str, int] = field(default_factory=dict)
     any_of: bool = False
     documents: Iterable[Document] | None = None
+    warnings: Sequence[str] = ()
 
 
 class Importer(Protocol):

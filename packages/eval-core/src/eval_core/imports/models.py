@@ -40,3 +40,4 @@ class Imported(Closed):
     dropped: dict[str, int] = Field(
         default={}, description="What the set does not carry: fields and judgements, with how many there are."
     )
+    warnings: tuple[str, ...] = Field(default=(), description="What was read, and may not be meant.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from eval_core.console import safe
 from eval_core.errors import Misuse
 from eval_core.imports.importer import CONSEQUENCE, Question, Reading
 from eval_core.imports.tables import Row, read_table, shown
@@ -36,18 +38,11 @@ USUAL = {
 _DOCUMENT = ("id", "doc", "doc_id", "document", "path", "source")
 _GRADES = ("grade", "gain", "relevance", "score")
 
-#: What else grades are called, and their words: not enough to read a field by, and enough to point at it.
-_GRADELIKE = ("verdict", "label", "judgement", "judgment", "rating", "isrelevant", "relevancy", "quality")
-_VERDICTS = {
-    "good",
-    "bad",
-    "relevant",
-    "irrelevant",
-    "not relevant",
-    "partially relevant",
-    "highly relevant",
-    "perfect",
-}
+#: Words that judge, compared as field names are: one among few values makes a field look like a grade.
+_JUDGING = (
+    "bad poor fair ok okay good great excellent perfect relevant irrelevant nonrelevant notrelevant partial partly "
+    "partiallyrelevant highlyrelevant correct incorrect wrong right yes no true false pass fail positive negative"
+)
 
 OPTIONS: Sequence[click.Option] = [
     *(
@@ -90,14 +85,37 @@ def read(
     fields = _fields(path, table.rows, named) if table.rows else {}
     carried = {"category": fields["category"]} if "category" in fields else {}
     questions, dropped = collect(path, table.rows, fields, carried, fault, _grade_map(grades))
-    if "grade" not in fields and grade is None:
-        dropped = {
-            f"{name}, which looks like a grade: each document counts as relevant, unless you say --grade {name}"
-            if _grades_in(table.rows, name)
-            else name: times
-            for name, times in dropped.items()
-        }
-    return Reading(questions, fields, {f"{key} (beside the records)": 1 for key in table.beside} | dropped)
+    dropped = {f"{key} (beside the records)": 1 for key in table.beside} | dropped
+    graded = grade is not None or "grade" in fields
+    graded = graded or any(one != 1 for asked in questions for one in asked.expected.values())
+    doubts = [] if graded else list(_grades_unread(table.rows, fields))
+    return Reading(questions, fields, dropped, warnings=doubts)
+
+
+def _grades_unread(rows: Sequence[Row], fields: Mapping[str, str]) -> Iterator[str]:
+    """A warning for each field that nothing reads and whose few values look like grades."""
+    found: dict[str, set[str]] = {}
+    for _, row in rows:
+        for name in row.keys() - set(fields.values()):
+            value = row[name]
+            for one in value if isinstance(value, list) else [value]:
+                if not _empty(one):
+                    found.setdefault(name, set()).add(_word(one))
+    for name, words in sorted(found.items()):
+        numbers = all(re.fullmatch(r"-?([0-9](\.[0-9]+)?|10)", word) for word in words)
+        judging = (
+            len(words) > 1 if numbers else not {_plain(word) for word in words}.isdisjoint(_JUDGING.split())
+        )
+        if not judging or len(words) > 8 or any(len(word) > 30 for word in words):
+            continue
+        ordered = sorted(words)
+        option = f"--grade {shlex.quote(name)}"
+        if not all(re.fullmatch("-?[0-9]+", word) for word in words):
+            option += f" --grades {shlex.quote(','.join(f'{word}=N' for word in ordered))}, with a number for each N"
+        yield (
+            f"{name!r} looks like a grade ({', '.join(ordered)}), and was not read: every row was taken as relevant. "
+            f"To read it: {option}"
+        )
 
 
 def _grade_map(written: str | None) -> dict[str, int]:
@@ -114,7 +132,7 @@ def _grade_map(written: str | None) -> dict[str, int]:
 def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) -> dict[str, str]:
     """The field of each role that has one: as named, else guessed."""
     known = Counter(name for _, row in rows for name, value in row.items())
-    listed = ", ".join(known)
+    listed = safe(", ".join(known))
     found: dict[str, str] = {}
     for role, given in named.items():
         if given:
@@ -134,7 +152,7 @@ def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) ->
         alike = [name for name in known if _plain(name) in usual and name not in found.values()]
         alike = [name for name in alike if _plain(name) == usual[0]] or alike
         if len(alike) > 1:
-            what = f"{', '.join(alike)} could each be the {role}"
+            what = f"{safe(', '.join(alike))} could each be the {role}"
             raise Misuse("field-unclear", what, file=path, mend=f"Say which by --{role} FIELD.")
         if alike:
             found[role] = alike[0]
@@ -143,14 +161,6 @@ def _fields(path: Path, rows: Sequence[Row], named: Mapping[str, str | None]) ->
             what = f"no field is called as the {role} usually is  (fields: {listed})"
             raise Misuse("field-unclear", what, file=path, mend=f"Say which by --{role} FIELD.")
     return {role: found[role] for role in named if role in found}
-
-
-def _grades_in(rows: Sequence[Row], name: str) -> bool:
-    """Whether a field that nothing reads looks like grades: it is called so, or holds few of their words."""
-    if _plain(name) in _GRADELIKE:
-        return True
-    values = {str(row[name]).strip().casefold() for _, row in rows if not _empty(row.get(name))}
-    return bool(values & _VERDICTS) and len(values) <= 6
 
 
 def _plain(name: str) -> str:
@@ -270,8 +280,15 @@ def _expected(
     return found
 
 
+def _word(value: object) -> str:
+    """A grade as it is written; empty where it can be none."""
+    if isinstance(value, str):
+        return value.strip()
+    return json.dumps(value) if isinstance(value, int | float | None) else ""
+
+
 def _grade(value: object, grades: Mapping[str, int]) -> int:
-    word = value.strip() if isinstance(value, str) else json.dumps(value)
+    word = _word(value)
     if grades:
         if word not in grades:
             raise ValueError(f"grade {shown(value)} is not in --grades  ({', '.join(grades)})")

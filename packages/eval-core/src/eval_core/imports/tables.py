@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import reprlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval_core.errors import Misuse
+from eval_core.files import BOM
 from eval_core.imports.manifest import lines_of
 from eval_core.scoring.readers.source import opened, refuse_other_text
 from eval_core.sets.corpus import decode_json, json_lines
@@ -19,11 +21,25 @@ from eval_core.sets.corpus import decode_json, json_lines
 LISTS = ("queries", "questions", "cases", "examples", "records", "items", "tests", "data")
 
 
+#: Bytes of the longest line, and characters of the longest text, that is read: no query is so long.
+LONGEST = 16 << 20
+
+
+class _Short(reprlib.Repr):
+    """Dates as they are written."""
+
+    def repr_date(self, value: datetime.date, level: int) -> str:
+        return value.isoformat()
+
+    repr_datetime = repr_date
+
+
 def shown(value: object) -> str:
-    """A value in a message, however large it is."""
-    short = reprlib.Repr()
+    """A value in a message: its first 100 characters, however large or deep it is."""
+    short = _Short()
     short.maxlevel, short.maxstring = 2, 80
-    return short.repr(value)
+    text = short.repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 Tell = Callable[[int, str], None]
@@ -41,10 +57,23 @@ def read_bytes(path: Path, what: str) -> bytes:
     """A whole file, plain or gzip, without its byte order mark. `what` names it in errors.
 
     Raises:
-        Misuse: absent, a folder, damaged, UTF-16, or empty.
+        Misuse: absent, a folder, damaged, UTF-16, empty, of two byte order marks, or with an endless line.
     """
+    pieces: list[bytes] = []
+    held = 0
     with opened(path, what) as source:
-        data = b"".join(iter(source.read, b""))
+        for piece in iter(source.read, b""):
+            first, *more = piece.split(b"\n", 1)
+            if held + len(first) > LONGEST:
+                line = 1 + sum(before.count(b"\n") for before in pieces)
+                told = f"a line of more than {LONGEST >> 20} MB; write each record on lines of its own"
+                raise Misuse("file-malformed", told, file=path, line=line)
+            held = len(piece) - piece.rindex(b"\n") - 1 if more else held + len(first)
+            pieces.append(piece)
+    data = b"".join(pieces)
+    if data.startswith(BOM):
+        told = "begins with two byte order marks; save it as UTF-8 without any"
+        raise Misuse("file-malformed", told, file=path, line=1)
     first = data.lstrip().split(b"\n", 1)[0]
     if not first:
         raise Misuse("file-vacuous", "holds nothing", file=path)
@@ -83,9 +112,6 @@ def read_table(path: Path, fault: Tell) -> Table:
         twice = next((name for name in header if name and header.count(name) > 1), None)
         if twice is not None:
             raise Misuse("file-malformed", f"column {twice!r} is there twice", file=path, line=1)
-        if unseen := next((name for name in header if not name.isprintable()), None):
-            what = f"column {shown(unseen)} holds a character that is not shown, such as a byte order mark; remove it"
-            raise Misuse("file-malformed", what, file=path, line=1)
         return Table([(line, dict(zip(header, cells, strict=False))) for line, cells in rows])
     text = utf8(data, path)
     many = ".jsonl" in path.suffixes or ".ndjson" in path.suffixes
@@ -162,6 +188,12 @@ def csv_rows(text: str, fault: Tell) -> Iterator[tuple[int, list[str]]]:
             continue
         if columns is None:
             columns = len(cells)
+            unseen = [
+                name for name in cells if any(not (sign.isprintable() or sign.isspace()) for sign in name)
+            ]
+            if unseen:
+                fault(line, f"column {shown(unseen[0])} holds a character that is not seen; delete it")
+                return
         if any(cells[columns:]):
             what = f"has {len(cells)} cells and the header {columns} columns"
             fault(line, f"{what}; put a text with {_NAMES[separator]} in quotes")

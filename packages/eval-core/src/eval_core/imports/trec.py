@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import html.entities
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from eval_core.errors import Faults, Misuse
 from eval_core.imports.importer import CONSEQUENCE, Question, Reading
-from eval_core.imports.tables import read_bytes, utf8
+from eval_core.imports.tables import LONGEST, read_bytes, utf8
 from eval_core.scoring.readers import read_qrels
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import encode_id
@@ -28,7 +29,8 @@ OPTIONS: Sequence[click.Option] = [
 ]
 
 _TAG = re.compile(r"<(/?)(num|title|desc|narr)>", re.IGNORECASE)
-_ENTITY = re.compile(r"&#?\w+;")
+#: With its semicolon: "AT&T" and "?a=1&copy=2" are written as they are.
+_ENTITY = re.compile(r"&(#[0-9]+;|#[xX][0-9a-fA-F]+;|\w+;)")
 _LABEL = re.compile(r"\s*(number|topic)\s*:", re.IGNORECASE)
 
 
@@ -48,7 +50,7 @@ def read(path: Path, *, qrels: Path) -> Reading:
         if name in found:
             fault(line, f"topic {name!r} again (first at line {found[name][0]})")
             continue
-        found[name] = (line, title)
+        found[name] = line, title
         if not title:
             fault(line, f"topic {name!r} has no text")
     fault.stop()
@@ -81,20 +83,34 @@ def _lines(text: str, fault: Listing) -> Iterator[tuple[int, str, str]]:
 
 def _sgml(text: str, fault: Listing, dropped: dict[str, int]) -> Iterator[tuple[int, str, str]]:
     """Topics between <top> and </top>; a field ends where the next tag begins, with an end tag or without."""
-    for match in re.finditer(r"<top>(.*?)(?=<top>|\Z)", text, re.IGNORECASE | re.DOTALL):
+    for match in re.finditer(r"(<top>|\A)(.*?)(?=<top>|\Z)", text, re.IGNORECASE | re.DOTALL):
         line = text.count("\n", 0, match.start()) + 1
-        body, end, _ = match[1].partition("</top>") if "</top>" in match[1] else match[1].partition("</TOP>")
-        if not end:
+        body, *rest = re.split("</top>", match[2], maxsplit=1, flags=re.IGNORECASE)
+        if not match[1]:
+            body, rest = "", [match[2]]
+        elif not rest:
             fault(line, "topic has no </top>")
+            continue
+        if stray := _TAG.search(rest[0]):
+            line = text.count("\n", 0, match.end() - len(rest[0]) + stray.start()) + 1
+            fault(line, f"{stray[0]} is in no topic; begin each with <top>")
+        if not match[1]:
+            continue
+        if len(body) > LONGEST:
+            fault(line, f"a topic of more than {LONGEST >> 20} MB")
             continue
         parts: dict[str, str] = {}
         tags = list(_TAG.finditer(body))
         for tag, after in zip(tags, [*(tag.start() for tag in tags[1:]), len(body)], strict=True):
-            if not tag[1]:
-                written = _ENTITY.sub(
-                    lambda one: html.unescape(one[0]), _LABEL.sub("", body[tag.end() : after], 1)
+            name = tag[2].lower()
+            if not tag[1] and name in parts:
+                again = line + body.count("\n", 0, tag.start())
+                fault(
+                    again, f"topic {parts.get('num', '')!r} has a second <{name}>; end each topic with </top>"
                 )
-                parts.setdefault(tag[2].lower(), " ".join(written.split()))
+            elif not tag[1]:
+                written = _ENTITY.sub(_character, body[tag.end() : after])
+                parts[name] = " ".join(_LABEL.sub("", written, 1).split())
         for name in ("desc", "narr"):
             if parts.get(name):
                 dropped[name] = dropped.get(name, 0) + 1
@@ -102,3 +118,9 @@ def _sgml(text: str, fault: Listing, dropped: dict[str, int]) -> Iterator[tuple[
             yield line, parts["num"], parts.get("title", "")
         else:
             fault(line, "topic has no <num>")
+
+
+def _character(entity: re.Match[str]) -> str:
+    """What an entity stands for; itself where no such is known."""
+    name = entity[1]
+    return html.unescape(entity[0]) if name[0] == "#" or name in html.entities.html5 else entity[0]
