@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_tier.workflow.actions import forge, generic, parse
-from eval_tier.workflow.models import Fault, Job, Workflow
+from eval_tier.workflow.models import Defect, Job, Workflow
 
 FILE = ".github/workflows/ci.yml"
 
@@ -157,11 +157,11 @@ def test_one_malformed_workflow_is_a_whole_fault() -> None:
 )
 def test_a_declared_job_of_any_ci_file_is_read(raw: str, scripts: list[str]) -> None:
     steps = generic(".akurai.yml", raw.encode(), "gate")
-    assert not isinstance(steps, Fault) and [step.script for step in steps] == scripts
+    assert not isinstance(steps, Defect) and [step.script for step in steps] == scripts
 
 
 def test_an_absent_job_is_a_fault() -> None:
-    assert isinstance(generic("x.yml", b"a: {script: b}", "gate"), Fault)
+    assert isinstance(generic("x.yml", b"a: {script: b}", "gate"), Defect)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ SHOWN = {
         "docs/longmemeval.md",
         "*",
     ): "commands on a file that is downloaded; tests/longmemeval runs them on others",
+    ("docs/audit.md", "*"): "commands and a fleet file; tests/tier/test_cli.py types and reads them",
     ("docs/tour.md", "*"): "outputs of this repository, line by line",
     (
         "docs/import.md",

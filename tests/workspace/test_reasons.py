@@ -47,6 +47,7 @@ PLACES = {"_error": 1, "Fault": 99, "Reason": 99, "Refusal": 99}
 
 #: Where a code is handed on or computed, by file and function, and from what.
 COMPUTED = {
+    ("rules/base.py", "says"): "a rule's id, which is no reason code",
     ("authoring/inspect.py", "inspect_set"): "the fault's own",
     ("backend.py", "plugin"): "of a backend or an importer: -unknown, -ambiguous, -broken",
     ("cli/compare.py", "_refusal"): "the error's own",

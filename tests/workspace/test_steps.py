@@ -15,14 +15,20 @@ from eval_backends.cli import command as backends
 from eval_core.cli import cli as core
 from eval_core.errors import Misuse
 from eval_gate.cli import cli as gate
+from eval_tier.cli import cli as tier
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS: dict[str, click.Group] = {"eval-core": core, "eval-gate": gate, "eval-backends": backends}
+SCRIPTS: dict[str, click.Group] = {
+    "eval-core": core,
+    "eval-gate": gate,
+    "eval-backends": backends,
+    "eval-tier": tier,
+}
 
 #: A command stands at the beginning of a line, or behind two spaces, a prompt or `&&`, and ends with two spaces or the
 #: line. Elsewhere a script is only spoken of.
 _COMMAND = re.compile(
-    r"(?:^|  |\$ |&& |Next: )((?:eval-core|eval-gate|eval-backends) (?=[a-z])(?:(?!  | && | [|>]).)+)",
+    r"(?:^|  |\$ |&& |Next: )((?:eval-core|eval-gate|eval-backends|eval-tier) (?=[a-z])(?:(?!  | && | [|>]).)+)",
     re.MULTILINE,
 )
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from eval_core.config import Audit
-from eval_core.errors import EvalError
+from eval_core.errors import EvalError, Misuse
+from eval_core.files import unreadable
 from eval_tier.evidence.files import Absent, Files, Working, committed
 from eval_tier.evidence.repository import Evidence, place_of
 from eval_tier.evidence.settings import Settings, Unknown, read_settings
@@ -87,16 +88,25 @@ def _evidence(subject: Subject, files: Files, now: datetime, *, known: bool = Tr
     )
 
 
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise Misuse("file-missing", "there is no such snapshot", file=path) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
 def _settings(subject: Subject, files: Files, now: datetime) -> tuple[Settings | None, Unknown | None]:
     """The snapshot that is named, that the fleet's folder holds, or that the repository holds of itself."""
     said = subject.repository
     if said.settings is not None:
         path = subject.base / said.settings if not Path(said.settings).is_absolute() else Path(said.settings)
-        return read_settings(path.read_bytes(), str(path), now), None
+        return read_settings(_content(path), str(path), now), None
     if said.name is not None and said.name.count("/") == 1:
         path = subject.base / SETTINGS / f"{said.name.replace('/', '--')}.json"
         if path.is_file():
-            return read_settings(path.read_bytes(), str(path), now), None
+            return read_settings(_content(path), str(path), now), None
     own = [name for name in files.folder(SETTINGS) if name.endswith(".json")]
     if len(own) == 1:
         name = f"{SETTINGS}/{own[0]}"

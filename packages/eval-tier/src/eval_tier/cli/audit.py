@@ -46,7 +46,7 @@ _TREE = click.option(
 )
 _SETTINGS = click.option(
     "--settings",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="The snapshot of the one repository that is named.",
 )
@@ -70,7 +70,7 @@ _SETTINGS = click.option(
 @click.option("--explain", metavar="RULE", help="Show one rule over all of them.")
 @click.option(
     "--against",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE.json",
     help="An earlier audit: what changed since.",
 )
@@ -229,6 +229,8 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
         base = base.parent if base.name == "policy" else base
         return [Subject(base, repository) for repository in read_fleet(file).repository]
     named = paths or (Path(),)
+    if settings is not None and not settings.is_file():
+        raise click.UsageError(f"--settings {str(settings)!r}: there is no such file")
     if settings is not None and len(named) > 1:
         raise click.UsageError(f"--settings is one repository's, and {len(named)} are named")
     return [folder(path, settings) for path in named]
@@ -291,14 +293,15 @@ def _drift(placements: list[Placement], earlier: dict[str, int]) -> list[str]:
     from eval_core.console import clip
 
     lines = []
+    gone = dict(earlier)
     for placement in placements:
-        before = earlier.pop(placement.name, None)
+        before = gone.pop(placement.name, None)
         if before is None:
             lines.append(f"new   {clip(placement.name, 40)}: tier {placement.effect}")
         elif before != placement.effect:
             word = "rose" if placement.effect > before else "fell"
             lines.append(f"{word}  {clip(placement.name, 40)}: tier {before} → {placement.effect}")
-    lines += [f"gone  {clip(name, 40)}: was at tier {tier}" for name, tier in earlier.items()]
+    lines += [f"gone  {clip(name, 40)}: was at tier {tier}" for name, tier in gone.items()]
     return lines or ["no tier changed"]
 
 

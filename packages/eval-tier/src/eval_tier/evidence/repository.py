@@ -19,7 +19,7 @@ from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
 from eval_tier.workflow.conditions import Scene, covers, reach, step_runs
 from eval_tier.workflow.launchers import strip
-from eval_tier.workflow.models import EVENTS, Command, Event, Fault, Gap, Job, Place, Step, Truth, Workflow
+from eval_tier.workflow.models import EVENTS, Command, Defect, Event, Gap, Job, Place, Step, Truth, Workflow
 from eval_tier.workflow.triggers import started
 
 WORKFLOWS = ".github/workflows"
@@ -206,17 +206,17 @@ class Evidence:
         return tuple(parse(path, self.files.read(path) or b"", self.files.read) for path in paths)
 
     @property
-    def faults(self) -> Iterator[Fault]:
+    def faults(self) -> Iterator[Defect]:
         """What of its files could not be read."""
         for workflow in self.workflows:
             yield from workflow.faults
         if isinstance(self.eval_file, EvalError):
             details = self.eval_file.details
-            yield Fault(Place(str(CONFIG), details.line), self.eval_file.message, whole=True)
+            yield Defect(Place(str(CONFIG), details.line), self.eval_file.message, whole=True)
         yield from (fault for fault in self._declared_jobs[1])
 
     @functools.cached_property
-    def _declared_jobs(self) -> tuple[tuple[Workflow, ...], tuple[Fault, ...]]:
+    def _declared_jobs(self) -> tuple[tuple[Workflow, ...], tuple[Defect, ...]]:
         """The declared jobs of any CI file, each as a workflow of one job, and the declarations that find none."""
         found, faults = [], []
         for said in self.audit.jobs:
@@ -224,11 +224,11 @@ class Evidence:
             raw = self.files.read(path) if path else None
             if raw is None:
                 faults.append(
-                    Fault(Place(path or said), f"a job of it is declared ({said}), and it is not there")
+                    Defect(Place(path or said), f"a job of it is declared ({said}), and it is not there")
                 )
                 continue
             steps = generic(path, raw, job)
-            if isinstance(steps, Fault):
+            if isinstance(steps, Defect):
                 faults.append(steps)
                 continue
             only = Job(Place(path, steps[0].place.line if steps else None), job, (job,), job, steps=steps)

@@ -129,22 +129,22 @@ class Measured(Rule):
             path = path_of(Path(POLICY), name).as_posix()
             raw = evidence.files.read(path)
             if raw is None:
-                return self._no(f"the floors of {name!r} have no evidence file", path, name)
+                return self._without(f"the floors of {name!r} have no evidence file", path, name)
             try:
                 lines = {line.run_id: line for line in parse_evidence(raw, path)}
                 arm = policy.with_lines(name, lines, path)
             except EvalError as error:
-                return self._no(error.message, path, name)
+                return self._without(error.message, path, name)
             if wrong := [f for f in faults(arm) if f.code != "reason-missing"]:
-                return self._no(wrong[0].message, path, name)
+                return self._without(wrong[0].message, path, name)
             if few := [line.run_id for line in arm.lines if line.class_ != "ci" or not line.n]:
-                return self._no(f"run {few[0]} of {name!r} was not measured in CI", path, name)
+                return self._without(f"run {few[0]} of {name!r} was not measured in CI", path, name)
             places.append(Place(path))
         return self.says(
             "proven", f"each of {len(places)} arms stands on two measured runs of class ci", tuple(places)
         )
 
-    def _no(self, what: str, path: str, name: str) -> Finding:
+    def _without(self, what: str, path: str, name: str) -> Finding:
         mend = f"eval-gate floor {name} --from RUN-1.zip RUN-2.zip --write  takes two runs of CI"
         return self.says("refuted", what, (Place(path),), mend=mend)
 
@@ -276,7 +276,7 @@ class Healthy(Rule):
             return self.says("unknown", "there is no gate")
         if not evidence.gate.declared:
             return self.says(
-                "proven", "eval-gate refuses a report with rows that failed", evidence.gate.places
+                "proven", "our gate refuses a report with rows that failed", evidence.gate.places
             )
         what = "whether this gate refuses a run with failed rows is in no file that can be read"
         return self.says("unknown", what, mend=f'say why it does: audit.states.{self.id} = "…"')
@@ -356,7 +356,7 @@ def _parsed(path: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(str(error).splitlines()[0]) from error
+        raise ValueError("is not YAML") from error
 
 
 def _tables(value: Any) -> Iterator[dict[str, float]]:

@@ -1,5 +1,6 @@
 """A workflow file of GitHub Actions, with the reusable workflows and composite actions of the same repository."""
 
+# long because: one walk over a workflow and all that it calls; the forms of jobs and steps are read side by side
 from __future__ import annotations
 
 import itertools
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eval_tier.workflow import yaml
-from eval_tier.workflow.models import Fault, Job, Place, Step, Trigger, Workflow
+from eval_tier.workflow.models import Defect, Job, Place, Step, Trigger, Workflow
 from eval_tier.workflow.yaml import entries, get, line, text, texts
 
 #: The content of a file of the audited repository by its path; None where no regular file stands there.
@@ -43,8 +44,8 @@ class _Scope:
     def place(self, node: Node | None) -> Place:
         return Place(self.file, line(node) if node is not None else None)
 
-    def fault(self, node: Node | None, what: str) -> Fault:
-        return Fault(self.place(node), what)
+    def fault(self, node: Node | None, what: str) -> Defect:
+        return Defect(self.place(node), what)
 
     def text(self, node: Node | None) -> str | None:
         found = text(node)
@@ -159,7 +160,7 @@ def _bounded(read: Reader) -> Reader:
     return bounded
 
 
-def _triggers(scope: _Scope, node: Node | None, faults: list[Fault]) -> dict[str, Trigger]:
+def _triggers(scope: _Scope, node: Node | None, faults: list[Defect]) -> dict[str, Trigger]:
     if isinstance(node, ScalarNode):
         return {node.value: Trigger(node.value, scope.place(node))} if node.value else {}
     if isinstance(node, SequenceNode):
@@ -208,7 +209,7 @@ def _jobs(scope: _Scope, root: Node, outer: _Defaults) -> dict[str, Job]:
                 elif need in inner:
                     needs.extend(inner[need])
                 else:
-                    faults.append(Fault(job.place, f"needs {need!r}, which is not a job of this workflow"))
+                    faults.append(Defect(job.place, f"needs {need!r}, which is not a job of this workflow"))
             jobs[key] = replace(job, needs=tuple(dict.fromkeys(needs)), faults=tuple(faults))
     return jobs
 
@@ -219,7 +220,7 @@ def _job(scope: _Scope, key: str, at: Node, body: Node, outer: _Defaults) -> dic
         return {
             key: Job(place, key, (key,), key, faults=(scope.fault(at, f"the job {key!r} is not a mapping"),))
         }
-    faults: list[Fault] = []
+    faults: list[Defect] = []
     defaults = outer.within(scope, body)
     needs = texts(get(body, "needs")) if get(body, "needs") is not None else ()
     if needs is None:
@@ -245,11 +246,11 @@ def _job(scope: _Scope, key: str, at: Node, body: Node, outer: _Defaults) -> dic
         return _called(scope, job, uses, body, faults)
     steps = tuple(itertools.islice(_steps(scope, get(body, "steps"), defaults, faults, None), MAX_STEPS + 1))
     if len(steps) > MAX_STEPS:
-        faults.append(Fault(place, f"more than {MAX_STEPS:,} steps once composite actions are read"))
+        faults.append(Defect(place, f"more than {MAX_STEPS:,} steps once composite actions are read"))
     return {key: replace(job, steps=steps[:MAX_STEPS], faults=tuple(faults))}
 
 
-def _called(scope: _Scope, job: Job, uses: str, body: Node, faults: list[Fault]) -> dict[str, Job]:
+def _called(scope: _Scope, job: Job, uses: str, body: Node, faults: list[Defect]) -> dict[str, Job]:
     """The jobs of a reusable workflow in their caller's place."""
 
     def refused(what: str) -> dict[str, Job]:
@@ -315,7 +316,7 @@ def _inside(scope: _Scope, path: str, declared: Node | None, given: Node | None)
 
 
 def _steps(
-    scope: _Scope, node: Node | None, defaults: _Defaults, faults: list[Fault], outer: Step | None
+    scope: _Scope, node: Node | None, defaults: _Defaults, faults: list[Defect], outer: Step | None
 ) -> Iterator[Step]:
     """The steps of a list; `outer` is the step that uses the composite action which has them."""
     if not isinstance(node, SequenceNode):
@@ -351,7 +352,7 @@ def _steps(
             yield step
 
 
-def _composite(scope: _Scope, step: Step, uses: str, item: Node, faults: list[Fault]) -> Iterator[Step]:
+def _composite(scope: _Scope, step: Step, uses: str, item: Node, faults: list[Defect]) -> Iterator[Step]:
     """The steps of a composite action of the repository; the step itself where it is another kind of action."""
 
     def refused(what: str) -> Iterator[Step]:
@@ -388,7 +389,7 @@ def _composite(scope: _Scope, step: Step, uses: str, item: Node, faults: list[Fa
     )
 
 
-def _legs(scope: _Scope, node: Node | None, faults: list[Fault]) -> tuple[tuple[dict[str, str], ...], bool]:
+def _legs(scope: _Scope, node: Node | None, faults: list[Defect]) -> tuple[tuple[dict[str, str], ...], bool]:
     """The legs of a matrix in the forge's order, and whether they cannot be listed."""
     if node is None:
         return (), False
@@ -497,7 +498,7 @@ def forge(path: str) -> str | None:
 _SCRIPTS = ("before_script", "script", "run", "commands", "command")
 
 
-def generic(file: str, raw: bytes, job: str) -> tuple[Step, ...] | Fault:
+def generic(file: str, raw: bytes, job: str) -> tuple[Step, ...] | Defect:
     """The scripts of a job that is declared by name, in any CI file that is YAML; no condition is read."""
     document = yaml.compose(file, raw)
     if document.faults:
@@ -509,8 +510,8 @@ def generic(file: str, raw: bytes, job: str) -> tuple[Step, ...] | Fault:
             named = next((item for item in group.value if text(get(item, "name")) == job), None)
         if isinstance(named, MappingNode):
             steps = tuple(_scripts(file, named))
-            return steps or Fault(Place(file, line(named)), f"the job {job!r} has no script")
-    return Fault(Place(file), f"the file has no job {job!r}")
+            return steps or Defect(Place(file, line(named)), f"the job {job!r} has no script")
+    return Defect(Place(file), f"the file has no job {job!r}")
 
 
 def _scripts(file: str, node: Node) -> Iterator[Step]:

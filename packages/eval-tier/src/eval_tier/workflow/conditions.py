@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .expressions import WHOLE, NotRead, Value, among, either, evaluate, known, parse, some, status_called
-from .models import Event, Job, Place, Step, Truth, Workflow
-from .triggers import covers, started
+from eval_tier.workflow.expressions import (
+    WHOLE,
+    NotRead,
+    Value,
+    among,
+    either,
+    evaluate,
+    known,
+    parse,
+    some,
+    status_called,
+)
+from eval_tier.workflow.models import Event, Job, Place, Step, Truth, Workflow
+from eval_tier.workflow.triggers import covers, started
 
 __all__ = ["Scene", "covers", "reach", "step_runs", "truth"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from .models import Truth
+from eval_tier.workflow.models import Truth
 
 #: GitHub refuses expressions that are longer or deeper than these.
 LENGTH, DEPTH = 21_000, 50

@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Defect:
     """What could not be read of a file, in one sentence, and where. `whole`: nothing of the file was read."""
 
     place: Place
@@ -95,7 +95,7 @@ class Job:
     matrix: tuple[Mapping[str, str], ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Defect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Workflow:
     name: str = ""
     triggers: Mapping[str, Trigger] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Defect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from .models import Event, Place, Trigger, Truth, Workflow
+from eval_tier.workflow.models import Event, Place, Trigger, Truth, Workflow
 
 _STARTS = ("opened", "synchronize", "reopened")
 _RANGE = r"([A-Za-z0-9])-([A-Za-z0-9])"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from eval_tier.workflow.models import Fault, Place
+from eval_tier.workflow.models import Defect, Place
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 20_000
@@ -26,7 +26,7 @@ class Document:
     """The mapping at the top, acyclic and small once unrolled; None where nothing of the file was read."""
 
     root: MappingNode | None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Defect, ...] = ()
 
 
 def has_c_loader() -> bool:
@@ -42,7 +42,7 @@ def compose(file: str, raw: bytes) -> Document:
     """
 
     def refused(what: str, line: int | None = None) -> Document:
-        return Document(None, (Fault(Place(file, line), what, whole=True),))
+        return Document(None, (Defect(Place(file, line), what, whole=True),))
 
     if len(raw) > MAX_BYTES:
         return refused(f"the file has {len(raw):,} bytes; at most {MAX_BYTES:,} are read")
@@ -60,17 +60,17 @@ def compose(file: str, raw: bytes) -> Document:
         if error.context == "expected a single document in the stream":
             return refused("the file has several documents; one is read", mark.line + 1 if mark else None)
         return refused(f"not YAML: {error.problem or error.context}", mark.line + 1 if mark else None)
-    except (yaml.YAMLError, ValueError) as error:
-        return refused(f"not YAML: {str(error).splitlines()[0]}")
+    except (yaml.YAMLError, ValueError):
+        return refused("not YAML that can be read")
     except RecursionError:
         return refused(f"the file nests more than {MAX_DEPTH} levels")
     if root is None:
         return refused("the file is empty")
     if not isinstance(root, MappingNode):
         return refused("the top of the file is not a mapping", line(root))
-    faults: list[Fault] = []
-    for what, node in _faults(root):
-        fault = Fault(Place(file, line(node)), what, whole=not what.startswith("duplicate"))
+    faults: list[Defect] = []
+    for what, node, whole in _faults(root):
+        fault = Defect(Place(file, line(node)), what, whole=whole)
         if fault.whole:
             return Document(None, (fault,))
         faults.append(fault)
@@ -88,7 +88,7 @@ def _brackets(source: str) -> int:
     return deepest
 
 
-def _faults(root: Node) -> Iterator[tuple[str, Node]]:
+def _faults(root: Node) -> Iterator[tuple[str, Node, bool]]:
     """What is wrong below a node, found in one walk that unrolls aliases within the budget."""
     count = size = 0
     path: set[int] = set()
@@ -100,22 +100,22 @@ def _faults(root: Node) -> Iterator[tuple[str, Node]]:
             continue
         count += 1
         if not node.tag.startswith(_KNOWN):
-            yield f"the tag {node.tag!r} is unknown", node
+            yield f"the tag {node.tag!r} is unknown", node, True
             return
         if isinstance(node, ScalarNode):
             size += len(node.value)
             if size > MAX_TEXT:
-                yield f"more than {MAX_TEXT:,} characters once aliases are unrolled", node
+                yield f"more than {MAX_TEXT:,} characters once aliases are unrolled", node, True
                 return
             continue
         if id(node) in path:
-            yield "an alias contains itself", node
+            yield "an alias contains itself", node, True
             return
         if count + len(node.value) > MAX_NODES:
-            yield f"more than {MAX_NODES:,} nodes once aliases are unrolled", node
+            yield f"more than {MAX_NODES:,} nodes once aliases are unrolled", node, True
             return
         if len(path) >= MAX_DEPTH:
-            yield f"the file nests more than {MAX_DEPTH} levels", node
+            yield f"the file nests more than {MAX_DEPTH} levels", node, True
             return
         path.add(id(node))
         stack.append((node, False))
@@ -126,7 +126,7 @@ def _faults(root: Node) -> Iterator[tuple[str, Node]]:
         for key, value in node.value:
             if isinstance(key, ScalarNode):
                 if key.value in seen and key.value != "<<":
-                    yield f"duplicate key {key.value!r}", key
+                    yield f"duplicate key {key.value!r}", key, False
                 seen.add(key.value)
                 count += 1
                 size += len(key.value)

@@ -1,0 +1,185 @@
+"""The commands of the audit, as they are typed: tables, exit codes, formats, and what docs/audit.md prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, whole, workflow
+
+PAGE = (ROOT / "docs" / "audit.md").read_text()
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def tier(folder: Path, *words: str | Path) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-m", "eval_tier", *map(str, words)], cwd=folder, capture_output=True, text=True,
+        env=os.environ | {"NO_COLOR": "1"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three repositories beside one another, and settings of the whole one."""
+    folder = tmp_path_factory.mktemp("src")
+    commit(put(folder / "good", whole()))
+    commit(
+        put(
+            folder / "masked",
+            whole() | {CI: workflow(STEPS.replace("check\n", "check || true\n", 1)).encode()},
+        )
+    )
+    commit(put(folder / "bare", {"README.md": b"nothing\n"}))
+    (folder / "settings.json").write_bytes(REQUIRED)
+    return folder
+
+
+def test_s2_the_table_has_a_row_for_each_and_what_is_not_gated(here: Path) -> None:
+    """S2: generated, dated, with what is not gated and the next step."""
+    done = tier(here, "audit", "good", "masked", "bare")
+    assert done.code == 1
+    rows = done.out.splitlines()
+    assert re.match(r" repository +commit +tier +not gated +next step", rows[0])
+    assert re.match(r" good +[0-9a-f]{7} +3 +mechanism", rows[1]) and "1  effect" in rows[2]
+    assert re.match(
+        r" masked +[0-9a-f]{7} +1 +proven +a failure of `eval-gate check` does not fail the check", rows[3]
+    )
+    assert " ?" in rows[4] and "not_applicable" in rows[4]
+    assert re.match(r"read 20\d\d-\d\d-\d\d · 3 repositories · why: eval-tier why good", rows[-1])
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["audit", "good"], 0),
+        (["audit", "good", "--min-mechanism", "3"], 0),
+        (["audit", "good", "--min-tier", "1"], 0),
+        (["audit", "good", "--min-tier", "2"], 1),
+        (["audit", "masked", "--min-mechanism", "2"], 1),
+        (["audit", "bare"], 1),
+        (["audit", "good", "--work-tree"], 0),
+        (["audit", "good", "--ref", "nothing"], 1),
+        (["audit", "nowhere"], 1),
+        (["audit", "good", "--explain", "T999"], 2),
+        (["audit", "good", "masked", "--settings", "settings.json"], 2),
+        (["audit", "good", "--settings", "none.json"], 2),
+        (["audit", "good", "masked", "--format", "badge"], 2),
+        (["audit", "--fleet", "none.toml"], 2),
+        (["audit", "--min-tier", "4"], 2),
+        (["why", "good"], 0),
+        (["why", "nowhere"], 1),
+        (["rules"], 0),
+        (["rules", "T2O4"], 2),
+    ],
+)
+@pytest.mark.parametrize("form", [None, "json"])
+def test_exit_codes_are_the_same_in_every_format(
+    here: Path, words: list[str], code: int, form: str | None
+) -> None:
+    if form is not None and (words[0] == "why" or "--format" in words):
+        pytest.skip("it has one format")
+    done = tier(here, *words, *(["--format", form] if form else []))
+    assert done.code == code, done
+    if code == 2:
+        assert done.out == "" and done.err
+
+
+def test_why_names_the_one_missing_fact_and_the_chain(here: Path) -> None:
+    done = tier(here, "why", "good")
+    assert done.out.startswith("good is at tier 1 in effect, 3 by mechanism; tier 2 is one fact away.")
+    assert re.search(r"proven +T203 .* \.github/workflows/ci\.yml:10$", done.out, re.M)
+    assert done.out.splitlines()[-1].startswith("Next: eval-tier snapshot OWNER/good")
+    masked = tier(here, "why", "masked").out
+    assert (
+        re.search(r"refuted +T204 .*\|\| true", masked) and "Next: let its exit code be the step's" in masked
+    )
+
+
+def test_json_markdown_and_badge(here: Path) -> None:
+    held = json.loads(tier(here, "audit", "good", "bare", "--format", "json").out)
+    assert held["schema"] == "audit-v1"
+    good, bare = held["repositories"]
+    assert (good["mechanism"], good["effect"], good["ceiling"], bare["state"]) == (3, 1, 3, "undetermined")
+    assert all(one["what"] for one in good["findings"])
+    page = tier(here, "audit", "good", "--format", "markdown").out
+    assert page == tier(here, "audit", "good", "--format", "markdown").out and not re.search(r"20\d\d-", page)
+    badge = json.loads(tier(here, "audit", "good", "--format", "badge").out)
+    assert badge["schemaVersion"] == 1 and badge["message"] == "tier 3 mechanism, 1 effect"
+
+
+def test_what_changed_since_an_earlier_audit(here: Path) -> None:
+    before = here / "before.json"
+    before.write_text(
+        tier(here, "audit", "good", "--format", "json").out.replace('"effect": 1', '"effect": 2')
+    )
+    done = tier(here, "audit", "good", "--against", "before.json")
+    assert done.code == 1 and "fell  good: tier 2 → 1" in done.out
+    before.write_text("{}")
+    assert tier(here, "audit", "good", "--against", "before.json").code == 2
+
+
+def test_a_fleet_has_declared_tiers_places_that_need_none_and_names_alone(here: Path) -> None:
+    text = """schema = "fleet-v1"
+[[repository]]
+path = "good"
+tier = 2
+[[repository]]
+path = "masked"
+tier = 1
+final = true
+[[repository]]
+path = "bare"
+not_applicable = "no retrieval | <b>"
+[[repository]]
+name = "OWNER/far"
+"""
+    (here / "fleet.toml").write_text(text)
+    done = tier(here, "audit", "--fleet", "fleet.toml")
+    assert done.code == 1 and "1 below its declared tier" in done.out
+    assert re.search(r"masked .* 1  final", done.out) and "no retrieval | <b> (declared)" in done.out
+    assert re.search(r"OWNER/far +0", done.out)
+    assert "\\|" in tier(here, "audit", "--fleet", "fleet.toml", "--format", "markdown").out
+    assert tier(here, "why", "masked", "--fleet", "fleet.toml").code == 0
+    assert "did you mean 'masked'" in tier(here, "why", "maskt", "--fleet", "fleet.toml").err
+    (here / "fleet.toml").write_text(text.replace('path = "masked"', 'path = "good"'))
+    assert "is named twice" in tier(here, "audit", "--fleet", "fleet.toml").err
+    (here / "fleet.toml").write_text(text.replace("tier = 2", "teir = 2"))
+    assert "fleet.toml:4" in tier(here, "audit", "--fleet", "fleet.toml").err
+
+
+def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:
+    """docs/audit.md: each command of its fence is typed; the fleet file fits its model."""
+    fence = PAGE.split("```\neval-tier audit ", 1)[1].split("```")[0]
+    for line in f"eval-tier audit {fence}".strip().splitlines():
+        words = line.split("  ")[0].split()[1:]
+        assert tier(here / "good", *words).code == 0, line
+    (here / "policy").mkdir(exist_ok=True)
+    (here / "policy" / "fleet.toml").write_text(PAGE.split("```toml\n", 1)[1].split("```")[0])
+    done = tier(here, "audit")
+    assert (
+        done.code == 1
+        and "kb-agent" in done.out
+        and "no retrieval, and no number is claimed (declared)" in done.out
+    )
+
+
+def test_this_repository_audits_itself(tmp_path: Path) -> None:
+    """S1: tier 3 by mechanism; what the forge requires is the one missing fact. With settings it is tier 3 in effect,
+    for thirty days."""
+    assert tier(ROOT, "audit", ".", "--min-mechanism", "3", "--work-tree").code == 0
+    done = tier(ROOT, "audit", ".", "--min-tier", "2", "--work-tree")
+    assert done.code == 1 and "eval-tier snapshot" in done.out
+    assert "tier 2 is one fact away" in tier(ROOT, "why", ".", "--work-tree").out
