@@ -38,6 +38,9 @@ LABEL = "contains(github.event.pull_request.labels.*.name, 'run')"
         (10, {}, settings("ci"), "T221", "refuted", "no producer", 5),
         (11, {".github/workflows/b.yml": workflow()}, REQUIRED, "T222", "refuted", "ambiguous", 5),
         (12, {CI: workflow(job=JOB + "    continue-on-error: true\n")}, REQUIRED, "T204", "refuted", "of the job", 5),
+        (12, {CI: workflow(job=JOB + "    strategy:\n      matrix:\n        soft: [true, false]\n"
+                                     "    continue-on-error: ${{ matrix.soft }}\n")}, settings("gate (false)"),
+         "T204", "proven", "fails its job", None),
         (13, {CI: workflow(gate(f"{GATE} | tee summary"))}, REQUIRED, "T204", "refuted", "pipe", 10),
         (14, {CI: workflow(gate(f"{GATE} || true"))}, REQUIRED, "T204", "refuted", "true", 10),
         (14, {CI: workflow(gate(f"'# {GATE}'"))}, REQUIRED, "T203", "refuted", "no step of CI grades", None),

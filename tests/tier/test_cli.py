@@ -176,6 +176,18 @@ def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("branch", "tier_of"), [("master", 3), ("topic", 0)])
+def test_the_default_branch_is_that_of_the_clone(tmp_path: Path, branch: str, tier_of: int) -> None:
+    """A workflow for pull requests to master covers them where master is the default branch."""
+    on = "on:\n  pull_request:\n    branches: [master]\n"
+    commit(put(tmp_path, whole() | {CI: workflow(on=on).encode()}))
+    subprocess.run(["git", "checkout", "-q", "-B", branch], cwd=tmp_path, check=True)
+    assert (
+        json.loads(tier(tmp_path, "audit", ".", "--format", "json").out)["repositories"][0]["mechanism"]
+        == tier_of
+    )
+
+
 def test_this_repository_audits_itself(tmp_path: Path) -> None:
     """S1: tier 3 by mechanism; what the forge requires is the one missing fact. With settings it is tier 3 in effect,
     for thirty days."""

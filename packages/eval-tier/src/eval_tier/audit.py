@@ -56,10 +56,26 @@ def opened(subject: Subject, revision: str, now: datetime, *, work_tree: bool = 
     if path is None:
         yield _evidence(subject, Absent(), now, known=False)
     elif work_tree:
-        yield _evidence(subject, Working(path), now)
+        yield _evidence(subject, Working(path), now, branch=default_branch(path))
     else:
         with committed(path, revision) as files:
-            yield _evidence(subject, files, now)
+            yield _evidence(subject, files, now, branch=default_branch(path))
+
+
+def default_branch(path: Path) -> str | None:
+    """The default branch that a clone knows: that of its origin, else the one that is checked out, if it may be it."""
+    for name, start in (
+        (".git/refs/remotes/origin/HEAD", "refs/remotes/origin/"),
+        (".git/HEAD", "refs/heads/"),
+    ):
+        try:
+            text = (path / name).read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            continue
+        found = text.removeprefix(f"ref: {start}")
+        if found != text and (name != ".git/HEAD" or found in ("main", "master", "trunk", "develop")):
+            return found
+    return None
 
 
 def audited(
@@ -80,11 +96,19 @@ def broken(subject: Subject, error: EvalError) -> Placement:
     )
 
 
-def _evidence(subject: Subject, files: Files, now: datetime, *, known: bool = True) -> Evidence:
+def _evidence(
+    subject: Subject, files: Files, now: datetime, *, known: bool = True, branch: str | None = None
+) -> Evidence:
     settings, missing = _settings(subject, files, now)
     audit: Audit | None = subject.repository.audit
     return Evidence(
-        subject.repository.title, files, audit=audit, settings=settings, missing=missing, known=known
+        subject.repository.title,
+        files,
+        audit=audit,
+        settings=settings,
+        missing=missing,
+        known=known,
+        branch=branch,
     )
 
 

@@ -17,7 +17,7 @@ from eval_tier.evidence.files import MOST, Files
 from eval_tier.evidence.settings import Settings, Unknown
 from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
-from eval_tier.workflow.conditions import Scene, covers, reach, step_runs
+from eval_tier.workflow.conditions import Scene, covers, reach, step_runs, truth
 from eval_tier.workflow.launchers import strip
 from eval_tier.workflow.models import EVENTS, Command, Defect, Event, Gap, Job, Place, Step, Truth, Workflow
 from eval_tier.workflow.triggers import started
@@ -89,11 +89,11 @@ class Use:
             reach(self.workflow, self.job.key, event, branch),
             (*step_runs(self.step, self.job, event, scene), self.step.place),
         )
-        for truth, why, place in truths:
-            if truth == "unknown":
-                doubtful = doubtful or (truth, why, (place,))
-            elif truth != "true":
-                return truth, why, (place,)
+        for found, why, place in truths:
+            if found == "unknown":
+                doubtful = doubtful or (found, why, (place,))
+            elif found != "true":
+                return found, why, (place,)
         if doubtful is None and self.command.doubt is not None:
             return "unknown", f"the command may not be run: {self.command.doubt}", self.places
         return doubtful or ("true", "", self.places)
@@ -104,11 +104,27 @@ class Use:
         found = []
         if self.command.mask is not None:
             found.append((self.command.mask, self.places[-1]))
-        if self.step.masked is not None:
-            found.append((f"continue-on-error: {self.step.masked} of the step", self.step.place))
-        if self.job.masked is not None:
-            found.append((f"continue-on-error: {self.job.masked} of the job", self.job.place))
+        for masked, of, place in (
+            (self.step.masked, "step", self.step.place),
+            (self.job.masked, "job", self.job.place),
+        ):
+            if masked is not None and not self._counts_in_a_leg(masked):
+                found.append((f"continue-on-error: {masked} of the {of}", place))
         return tuple(found)
+
+    def _counts_in_a_leg(self, masked: str) -> bool:
+        """Whether `continue-on-error` is an expression that is false in some leg of the matrix that runs the step."""
+        text = masked.strip()
+        if not (
+            self.job.matrix and text.startswith("${{") and text.endswith("}}") and text.count("${{") == 1
+        ):
+            return False
+        inner = text[3:-2].strip()
+        return any(
+            (leg.get(inner.removeprefix("matrix.")) == "false" or truth(inner, "branch", leg)[0] == "false")
+            and truth(self.step.condition, "branch", leg, self.job.runner, self.step.env)[0] == "true"
+            for leg in self.job.matrix
+        )
 
 
 #: A step that runs a script, where it stands, and the commands that it comes to.
@@ -127,6 +143,7 @@ class Evidence:
         settings: Settings | None = None,
         missing: Unknown | None = None,
         known: bool = True,
+        branch: str | None = None,
     ) -> None:
         """
         Args:
@@ -134,10 +151,12 @@ class Evidence:
             settings: what a snapshot says.
             missing: why there are no settings.
             known: whether its files are there to be read at all.
+            branch: the default branch, where its clone says so.
         """
         self.name = name
         self.files = files
         self.known = known
+        self._branch = branch
         self._audit = audit
         self._settings = settings
         self._missing = missing or Unknown(
@@ -303,7 +322,7 @@ class Evidence:
     @property
     def branch(self) -> str:
         """The branch that pull requests go to."""
-        return self._settings.branch if self._settings is not None else "main"
+        return self._settings.branch if self._settings is not None else self._branch or "main"
 
     @functools.cached_property
     def gate(self) -> Use | None:

@@ -77,8 +77,8 @@ class Rule:
             if truth == "unknown":
                 doubt = doubt or (f"{what} may be left out for {WHOSE[event]}: {why}", chain)
             elif truth != "true":
-                skips = "no" if truth == "false" else "not every"
-                said = f"{what} is run for {skips} {WHOSE[event].removeprefix('a ')}: {why}"
+                skips = "is run for no" if truth == "false" else "is not run for every"
+                said = f"{what} {skips} {WHOSE[event].removeprefix('a ')}: {why}"
                 return self.says("refuted", said, chain, mend=f"let it run for {WHOSE[event]}, too")
         if doubt is not None:
             return self.says("unknown", *doubt, mend="write the condition so that it can be read")

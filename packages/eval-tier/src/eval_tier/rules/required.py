@@ -199,7 +199,7 @@ class Honest(_Effect):
             )
         if found.direct:
             return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
-        if gate.job.masked is not None:
+        if any(place == gate.job.place for _, place in gate.masks):
             what = f"continue-on-error of {gate.job.key!r} makes its result a success for {found.job.key!r}"
             return self.says("refuted", what, (gate.job.place,), mend="take it away", evidence=evidence)
         for event in ("fork", "branch"):
