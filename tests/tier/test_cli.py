@@ -195,3 +195,14 @@ def test_this_repository_audits_itself(tmp_path: Path) -> None:
     done = tier(ROOT, "audit", ".", "--min-tier", "2", "--work-tree")
     assert done.code == 1 and "eval-tier snapshot" in done.out
     assert "tier 2 is one fact away" in tier(ROOT, "why", ".", "--work-tree").out
+
+
+def test_many_repositories_are_shared_among_processes_and_stay_in_order(here: Path) -> None:
+    fleet = "".join(
+        f'[[repository]]\nname = "n{n:02}"\npath = "{"good" if n % 2 else "masked"}"\n' for n in range(60)
+    )
+    (here / "many.toml").write_text(f'schema = "fleet-v1"\n{fleet}')
+    held = json.loads(tier(here, "audit", "--fleet", "many.toml", "--format", "json").out)["repositories"]
+    assert [(one["name"], one["mechanism"]) for one in held] == [
+        (f"n{n:02}", 3 if n % 2 else 1) for n in range(60)
+    ]

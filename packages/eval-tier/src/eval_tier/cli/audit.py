@@ -96,13 +96,13 @@ def audit(
     """Place repositories on the ladder, by their files and by what their forge requires."""
     from eval_tier import render
 
-    rules = _rules(explain)
+    _rules(explain)
     subjects = _subjects(paths, fleet_file, settings)
     if form == "badge" and len(subjects) != 1:
         raise click.UsageError(f"a badge is one repository's, and {len(subjects)} are audited")
     now = datetime.now(UTC)
     earlier = None if against is None else _earlier(against)
-    placements = [_placed(subject, rules, revision, now, work_tree) for subject in subjects]
+    placements = _all(subjects, revision, now, work_tree)
     bar, short = _bar(placements, min_tier, min_mechanism)
     if form == "json":
         click.echo(render.document(placements, now))
@@ -149,7 +149,7 @@ def why(
     if subject is None:
         subject = _subjects((Path(repository),), None, settings)[0]
     now = datetime.now(UTC)
-    placement = _placed(subject, _rules(None), revision, now, work_tree)
+    placement = _placed(subject, revision, now, work_tree)
     click.echo(render.explained(placement))
     for fault in placement.faults:
         from eval_core.console import clip
@@ -236,14 +236,40 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
     return [folder(path, settings) for path in named]
 
 
-def _placed(
-    subject: Subject, rules: tuple[Any, ...], revision: str, now: datetime, work_tree: bool
-) -> Placement:
+#: Repositories for which it pays to start another process.
+SHARE = 25
+
+
+def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool) -> list[Placement]:
+    """The placements of all subjects, in their order; many are shared among processes."""
+    import os
+    import sys
+    from functools import partial
+
+    one = partial(_placed, revision=revision, now=now, work_tree=work_tree)
+    workers = min(os.cpu_count() or 1, 8, len(subjects) // SHARE)
+    if workers < 2:
+        return [one(subject) for subject in subjects]
+    from concurrent.futures import ProcessPoolExecutor
+
+    hidden = not sys.stderr.isatty()
+    with (
+        ProcessPoolExecutor(workers) as pool,
+        click.progressbar(length=len(subjects), label="audited", file=sys.stderr, hidden=hidden) as bar,
+    ):
+        found = []
+        for placement in pool.map(one, subjects, chunksize=5):
+            found.append(placement)
+            bar.update(1)
+    return found
+
+
+def _placed(subject: Subject, revision: str, now: datetime, work_tree: bool) -> Placement:
     from eval_core.errors import EvalError
     from eval_tier.audit import audited, broken
 
     try:
-        return audited(subject, rules, revision, now, work_tree=work_tree)
+        return audited(subject, _rules(None), revision, now, work_tree=work_tree)
     except EvalError as error:
         return broken(subject, error)
 
