@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benchmarks import adapter, gate, longmemeval, measuring, metrics, processes, reports
+from benchmarks import adapter, gate, longmemeval, measuring, metrics, processes, reports, tier
 
 Table = list[tuple[str, ...]]
 
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[], Table | dict[str, Table]]] = {
     "gate": gate.run,
     "metrics": metrics.run,
     "longmemeval": longmemeval.run,
+    "tier": tier.run,
 }
 
 
