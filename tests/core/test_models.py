@@ -38,7 +38,7 @@ def test_a_file_that_fits_is_a_model() -> None:
             "file.toml:4: arms.\"a.b\".limt: unknown key; did you mean 'limit'?  (known: dataset, ",
         ),
         (ARM + "zzz = 5\n", 'file.toml:4: arms."a.b".zzz: unknown key  (known: dataset, '),
-        ("top = 1\n" + ARM, "file.toml:1: top: unknown key  (known: arms, default)"),
+        ("top = 1\n" + ARM, "file.toml:1: top: unknown key  (known: arms, audit, default)"),
         ("arm.x = 1\n" + ARM, "file.toml:1: arm: unknown key; did you mean 'arms'?"),
         ('[arms."a"]\nbackend = "b"\n', "file.toml:1: arms.a.dataset: it is missing"),
         (ARM + "limit = true\n", 'file.toml:4: arms."a.b".limit = True: should be a valid integer'),

@@ -176,6 +176,14 @@ def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:
     )
 
 
+def test_the_table_of_the_readme_is_what_the_audit_says() -> None:
+    """Made by `eval-tier audit . --format markdown` in a folder called ladder; without commit or date."""
+    written = (ROOT / "README.md").read_text().split("<!-- audit -->\n")[1].split("\n<!-- /audit -->")[0]
+    said = tier(ROOT, "audit", ".", "--work-tree", "--format", "markdown").out.strip()
+    name = ROOT.name.replace("_", r"\_")
+    assert said.replace(f"\n| {name} |", "\n| ladder |").replace(f"OWNER/{name} ", "OWNER/ladder ") == written
+
+
 @pytest.mark.parametrize(("branch", "tier_of"), [("master", 3), ("topic", 0)])
 def test_the_default_branch_is_that_of_the_clone(tmp_path: Path, branch: str, tier_of: int) -> None:
     """A workflow for pull requests to master covers them where master is the default branch."""
