@@ -17,7 +17,7 @@ from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import read_settings
 from eval_tier.models import Finding
 from eval_tier.placement import place
-from eval_tier.render import as_markdown, as_table, document
+from eval_tier.render import as_markdown, as_table, one
 from eval_tier.rules import findings, registered
 from eval_tier.rules.base import Rule
 
@@ -104,7 +104,7 @@ def test_names_and_texts_act_on_no_terminal_and_no_page(tmp_path: Path) -> None:
     steps = "      - run: \"eval-gate check '\\e[31m<b>|`' || true\"\n      - run: eval-core measure\n"
     put(tmp_path, whole() | {CI: workflow(steps).encode()})
     held = place(Evidence(name, Working(tmp_path)), registered())
-    for text in (as_table([held], NOW, ""), as_markdown([held]), document([held], NOW)):
+    for text in (as_table([held], NOW, ""), as_markdown([held]), one(held)):
         assert "\x1b[31m<" not in text and "\n<script>" not in text
     assert "<script>" not in as_markdown([held]) and "<b>" not in as_markdown([held])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -88,6 +88,11 @@ class Placement:
     def below(self) -> bool:
         """Whether it is below the tier that was declared for it."""
         return self.declared is not None and self.state == "placed" and self.effect < self.declared
+
+    def short(self, rule: str | None = None) -> Placement:
+        """The same without the findings that hold, but for one rule: all that tables and exit codes ask for."""
+        kept = tuple(f for f in self.findings if not f.holds or f.rule == rule)
+        return replace(self, findings=kept)
 
     def blocking(self, *, half: Half | None = None) -> tuple[Finding, ...]:
         """The findings that keep it from the next tier: those of the first tier that does not hold."""

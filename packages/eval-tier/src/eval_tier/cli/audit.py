@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from eval_tier.audit import Subject
     from eval_tier.models import Placement
 
@@ -102,10 +104,15 @@ def audit(
         raise click.UsageError(f"a badge is one repository's, and {len(subjects)} are audited")
     now = datetime.now(UTC)
     earlier = None if against is None else _earlier(against)
-    placements = _all(subjects, revision, now, work_tree)
+    placements: list[Placement] = []
+    for placement in _all(subjects, revision, now, work_tree):
+        if form == "json":  # as they come: a fleet's findings are many
+            click.echo(render.begin(now) if not placements else ",")
+            click.echo(render.one(placement), nl=False)
+        placements.append(placement.short(explain))
     bar, short = _bar(placements, min_tier, min_mechanism)
     if form == "json":
-        click.echo(render.document(placements, now))
+        click.echo(render.END)
     elif form == "markdown":
         click.echo(render.as_markdown(placements))
     elif form == "badge":
@@ -240,7 +247,7 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
 SHARE = 25
 
 
-def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool) -> list[Placement]:
+def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool) -> Iterator[Placement]:
     """The placements of all subjects, in their order; many are shared among processes."""
     import os
     import sys
@@ -249,7 +256,8 @@ def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool)
     one = partial(_placed, revision=revision, now=now, work_tree=work_tree)
     workers = min(os.cpu_count() or 1, 8, len(subjects) // SHARE)
     if workers < 2:
-        return [one(subject) for subject in subjects]
+        yield from map(one, subjects)
+        return
     from concurrent.futures import ProcessPoolExecutor
 
     hidden = not sys.stderr.isatty()
@@ -257,11 +265,11 @@ def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool)
         ProcessPoolExecutor(workers) as pool,
         click.progressbar(length=len(subjects), label="audited", file=sys.stderr, hidden=hidden) as bar,
     ):
-        found = []
-        for placement in pool.map(one, subjects, chunksize=5):
-            found.append(placement)
-            bar.update(1)
-    return found
+        # A part at a time, so that what is finished does not wait in memory for what is not.
+        for start in range(0, len(subjects), SHARE * workers):
+            for placement in pool.map(one, subjects[start : start + SHARE * workers], chunksize=5):
+                yield placement
+                bar.update(1)
 
 
 def _placed(subject: Subject, revision: str, now: datetime, work_tree: bool) -> Placement:

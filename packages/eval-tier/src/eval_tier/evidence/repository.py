@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -126,6 +127,12 @@ class Use:
             for leg in self.job.matrix
         )
 
+
+#: What runs something else, or is one of ours, or asks a model: in a script without any of it nothing is hidden.
+_CALLS = (
+    r"eval|[/$]|(?:^|[\s;&|(])\.\s|\b(?:make|gmake|nox|tox|npm|pnpm|yarn|bun|just|sh|bash|dash|zsh|ksh|source|ssh|nix|"
+    r"docker|podman|earthly|bazel|dagger|xargs|claude|llm|ollama|openai|gemini|codex)\b"
+)
 
 #: A step that runs a script, where it stands, and the commands that it comes to.
 Script = tuple[Workflow, Job, Step, tuple[Command, ...]]
@@ -261,15 +268,31 @@ class Evidence:
         for workflow in (*self.workflows, *self._declared_jobs[0]):
             for job in workflow.jobs.values():
                 for step in job.steps:
-                    if step.script is not None:
+                    if step.script is not None and self._matters(step):
                         commands, missed = expand(step, job, self.files.read)
                         gaps += [(gap, workflow, job) for gap in missed]
                         scripts.append((workflow, job, step, tuple(commands)))
         return tuple(scripts), tuple(gaps)
 
+    def _matters(self, step: Step) -> bool:
+        """Whether a step's script can come to a command that a rule asks for: it has a word of one, of a path that is
+        asked for, or of anything that runs something else. Most have none, and are not parsed."""
+        text = "\n".join((step.script or "", *step.env.values()))
+        return self._words.search(text) is not None
+
+    @functools.cached_property
+    def _words(self) -> re.Pattern[str]:
+        said = self.audit
+        paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml")
+        commands = [words[0] for _, patterns in self._patterns for words in patterns if words]
+        named = {re.escape(path.rsplit("/", 1)[-1]) for path in paths} | {
+            re.escape(c).replace(r"\*", "") for c in commands
+        }
+        return re.compile(rf"{_CALLS}|{'|'.join(sorted(named))}")
+
     @property
     def scripts(self) -> tuple[Script, ...]:
-        """Each step that runs a script, with all the commands that it comes to."""
+        """Each step whose script may matter, with all the commands that it comes to."""
         return self._read[0]
 
     @property

@@ -195,9 +195,18 @@ def _cell(text: str) -> str:
     return out
 
 
-def document(placements: Sequence[Placement], now: datetime) -> str:
-    """The audit as JSON, schema `audit-v1`."""
-    return as_json({"schema": SCHEMA, "read": _time(now), "repositories": [as_dict(p) for p in placements]})
+#: Ends the document that `begin` begins.
+END = "\n ]\n}"
+
+
+def begin(now: datetime) -> str:
+    """The beginning of the audit as JSON, schema `audit-v1`; `one` of each repository follows, with commas between."""
+    return f'{{\n "schema": "{SCHEMA}",\n "read": "{_time(now)}",\n "repositories": ['
+
+
+def one(placement: Placement) -> str:
+    """One repository of the document."""
+    return as_json(as_dict(placement))
 
 
 def as_dict(placement: Placement) -> dict[str, Any]:
