@@ -513,7 +513,7 @@ def test_a_backend_that_is_gone_is_not_asked_again(
     found = compared(root, FOUR, "told", "bm25")
     assert [row.outcome for row in found.backends[0].errors] == outcomes
     assert len(told.asked) == outcomes.count("errored")
-    assert told.closed == 1
+    assert told.closed == 2  # made once to be described, once to index
     assert found.backends[1].hits == 4
     assert exit_code(found) == 3
     assert "–" in as_table(found)
@@ -564,6 +564,95 @@ def test_a_backend_is_compared_once(root: Path) -> None:
         assert found.notes[0] in form(found)
 
 
+# Arms of eval.toml
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """An eval.toml in a folder of its own, with an arm that has the name of a backend."""
+    path = tmp_path / "space" / "eval.toml"
+    path.parent.mkdir()
+    arms = {
+        "tuned": 'backend = "bm25"\noptions = { k1 = 0.5 }\nselect = { category = ["of its own set"] }\nlimit = 3',
+        "bm25": 'backend = "overlap"',
+        "narrow": 'backend = "told"\nfilter_from = ["kind"]',
+        "wide": 'backend = "told"\nexpand = true',
+        "here": 'backend = "told"\nrepetitions = 4',
+    }
+    path.write_text("".join(f'[arms."{name}"]\ndataset = "set"\n{text}\n' for name, text in arms.items()))
+    return path
+
+
+def test_arms_are_compared_with_their_options(root: Path, config: Path) -> None:
+    """R1: by name, beside backends; a name that both have is written with what is meant."""
+    path = manifest(root.parent / "m.json", FOUR)
+    names = ["tuned", "arm:bm25", "backend:BM25", "overlap", "arm:tuned"]
+    found = compare_backends(path, root, names, 2, config=config)
+    held(found, root, ["tuned", "arm:bm25", "bm25", "overlap"])
+    assert found.notes == ("arm 'tuned' was named more than once; it is compared once",)
+    tuned, named_alike, plain, overlap = found.backends
+    assert (plain.system, overlap.system) == (None, None)
+    assert tuned.system is not None and tuned.system["options"] == {"k1": 0.5}
+    assert named_alike.system is not None and named_alike.system["backend"] == "overlap"
+    assert tuned.implementation == tuned.system["implementation"] != plain.implementation
+    rows = [[row.result_paths for row in one.results] for one in (named_alike, overlap)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            "bm25",
+            "'bm25' is the name of a backend and of an arm of {config}\n  Write arm:bm25 or backend:bm25.",
+        ),
+        (
+            "BM25",
+            "'bm25' is the name of a backend and of an arm of {config}\n  Write arm:bm25 or backend:bm25.",
+        ),
+        ("tunde", "there is no backend 'tunde'; did you mean 'tuned'?"),
+        ("arm:tunde", "{config}: there is no arm 'tunde'; did you mean 'tuned'?"),
+        ("arm:overlap", "{config}: there is no arm 'overlap'"),
+        ("backend:tuned", "there is no backend 'tuned'"),
+        ("narrow", "{config}:13: arms.\"narrow\".filter_from = ['kind']: no query has 'kind'"),
+        ("wide", 'arms."wide".expand'),
+    ],
+)
+def test_a_spec_that_names_nothing_or_two_is_refused(
+    root: Path, config: Path, register: Register, spec: str, told: str
+) -> None:
+    """R1: with what to write instead; and an arm that cannot be measured here is told at its line."""
+    register("told", Told({}))
+    path = manifest(root.parent / "m.json", FOUR)
+    with pytest.raises(Misuse) as caught:
+        compare_backends(path, root, ["overlap", spec], 2, config=config)
+    assert told.format(config=config) in str(caught.value)
+
+
+def test_an_arm_needs_its_file(root: Path) -> None:
+    path = manifest(root.parent / "m.json", FOUR)
+    with pytest.raises(Misuse) as caught:
+        compare_backends(path, root, ["arm:tuned"], 2, config=root / "eval.toml")
+    assert caught.value.code == "config-missing"
+
+
+def test_an_arm_is_served_from_the_folder_of_its_file(root: Path, config: Path, register: Register) -> None:
+    """R1: its commands and options are relative to it; and each query is put once, whatever the arm says."""
+    places: list[str] = []
+
+    def reply(request: object) -> list[str]:
+        places.append(os.getcwd())
+        return ["a.md"]
+
+    told = Told(dict.fromkeys(["apple", "banana", "cherry", "date"], reply))
+    register("told", told)
+    before = os.getcwd()
+    path = manifest(root.parent / "m.json", FOUR)
+    compare_backends(path, root, ["here", "backend:told"], 2, config=config)
+    assert places == [str(config.parent)] * 4 + [before] * 4
+    assert [request.id for request in told.asked] == ["q1", "q2", "q3", "q4"] * 2
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -596,7 +685,7 @@ def test_a_backend_that_cannot_index_is_closed_and_told(root: Path, register: Re
     register("broken", broken)
     with pytest.raises(CouldNot, match="backend 'broken': cannot index: RuntimeError: no room"):
         compared(root, FOUR, "broken")
-    assert broken.closed == 1
+    assert broken.closed == 2  # made once to be described, once to index
 
 
 def test_a_backend_that_fails_at_closing_has_answered(root: Path, register: Register) -> None:
@@ -608,7 +697,7 @@ def test_a_backend_that_fails_at_closing_has_answered(root: Path, register: Regi
     found = compared(root, {"q1": FOUR["q1"]}, "slamming")
     assert (exit_code(found), found.notes) == (
         0,
-        ("backend 'slamming' failed when it was closed: OSError: stuck",),
+        ("slamming: the backend failed when it was closed: OSError: stuck",),
     )
 
 

@@ -593,6 +593,19 @@ def test_an_arm_with_options_is_not_what_a_comparison_compared(
     assert stage.codes("plain", *runs, over="random") == ["evidence-system-differs"] * 2
 
 
+def test_an_arm_is_compared_with_its_options(stage: Stage, compared: Callable[..., tuple[str, ...]]) -> None:
+    """R5: two arms of one backend, each with its own options, until eval.toml says something else."""
+    runs = *compared("1.json", "plain", "tuned"), *compared("2.json", "plain", "tuned")
+    stage.rules(rule_text("tuned", R5))
+    assert "evidence-system-differs" not in stage.codes("plain", *runs, over="tuned")
+    config = stage.root / "eval.toml"
+    config.write_text(config.read_text().replace("options.k1 = 0.001  #", "options.k1 = 0.002  #"))
+    reasons = stage.answer("plain", *runs, over="tuned")["reasons"]
+    assert [reason["message"].count("another value for options of arm 'plain'") for reason in reasons][
+        :2
+    ] == [1, 1]
+
+
 def test_an_arm_without_floors_is_not_promoted_by_comparisons(
     stage: Stage, compared: Callable[..., tuple[str, ...]]
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -220,6 +220,62 @@ def load_workspace(path: Path = CONFIG) -> Workspace:
     if wrong := list(_default_faults(workspace)):
         raise Faults(wrong)
     return workspace
+
+
+class Retriever(NamedTuple):
+    """What a command is told to search with: an arm of eval.toml, or a backend as it is, without options.
+
+    `workspace.root` is the folder that its options are relative to.
+    """
+
+    name: str
+    arm: Arm
+    workspace: Workspace
+    is_arm: bool
+
+
+def retrievers(specs: Iterable[str], config: Path = CONFIG) -> list[Retriever]:
+    """The retrievers that are named, in their order: `arm:NAME`, `backend:NAME`, or a name, which is that of a backend
+    or else of an arm. Neither case nor white space around it matters. An arm that shares its name with a
+    backend is called `arm:NAME` in what is returned, too.
+
+    Raises:
+        Misuse: a name that is neither, or both; an arm is asked for, and there is no eval.toml.
+        Faults: eval.toml does not fit.
+        CouldNot: the backend cannot be imported.
+    """
+    workspace = load_workspace(config) if os.path.exists(config) else None
+    return [_retriever(spec.strip(), workspace, config) for spec in specs]
+
+
+def _retriever(spec: str, workspace: Workspace | None, config: Path) -> Retriever:
+    from eval_core import backend as backends
+
+    kind, _, name = spec.partition(":")
+    if kind not in ("arm", "backend"):
+        kind, name = "", spec
+    known, arms = backends.names(), workspace.arms if workspace else {}
+    if name not in known and name.lower() in (*known, *arms):
+        name = name.lower()
+    if not kind and name in arms and name in known:
+        what = f"{name!r} is the name of a backend and of an arm of {config}"
+        raise Misuse("retriever-ambiguous", what, mend=f"Write arm:{name} or backend:{name}.")
+    if kind == "arm" or (not kind and name in arms):
+        if workspace is None:
+            raise missing(config)
+        if name not in arms:
+            raise unknown_arm(name, arms, file=config)
+        return Retriever(f"arm:{name}" if name in known else name, arms[name], workspace, True)
+    try:
+        backends.load(name)
+    except Misuse as error:
+        if kind or not arms or error.code != "backend-unknown":
+            raise
+        hint = did_you_mean(name, [*known, *arms])
+        what = f"there is no backend {name!r}{hint}  (backends: {', '.join(known)}; arms: {', '.join(arms)})"
+        raise Misuse(error.code, what) from error
+    arm = Arm(dataset=".", backend=name)
+    return Retriever(name, arm, Workspace(Path(), config, {name: arm}), False)
 
 
 def same_folder(one: str, other: str) -> bool:

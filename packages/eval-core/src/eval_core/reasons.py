@@ -163,6 +163,9 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "config-missing": Entry(
             2, "No eval.toml", "There is no configuration of arms where it was looked for."
         ),
+        "retriever-ambiguous": Entry(
+            2, "Ambiguous name", "A backend and an arm have the name of what is to be compared."
+        ),
         "arm-unknown": Entry(2, "Unknown arm", "There is no arm of this name, and no report of it."),
         "arms-none": Entry(
             2, "No arm to measure", "Every arm is in another lane than that of pull requests."

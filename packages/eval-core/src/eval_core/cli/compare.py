@@ -25,7 +25,8 @@ Examples:
   eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
                                                   runs of any tool, scored against judgements
   eval-core compare --backends a,b --manifest M --root DIR --k 5
-                                                  search backends over the files below a folder
+                                                  search backends over the files below a folder: names of backends
+                                                  or of arms of eval.toml (arm:NAME where both have it)
 
 A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
 baseline:NAME for the last run that the floors of that arm stand on, in the folder of --config.
@@ -40,7 +41,7 @@ not.
 
 #: Options of one mode, told where they stand in another.
 _OF_BACKENDS = ("manifest", "root", "k")
-_OF_FILES = ("measures", "qrels", "ties", "everything", "limit", "config")
+_OF_FILES = ("measures", "qrels", "ties", "everything", "limit")
 
 _SHOWN = 20
 
@@ -73,7 +74,9 @@ _SHOWN = 20
     "--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Queries to list of an arm."
 )
 @config_option()
-@click.option("--backends", metavar="A,B", help="Search backends, compared over the queries of --manifest.")
+@click.option(
+    "--backends", metavar="A,B", help="Search backends or arms, compared over the queries of --manifest."
+)
 @click.option("--manifest", type=click.Path(path_type=Path), help="Queries with the files that answer them.")
 @click.option(
     "--root", type=click.Path(path_type=Path), default=Path(), show_default=True, help="The folder to search."
@@ -106,9 +109,8 @@ def compare(
         if files:
             raise click.UsageError(f"--backends takes no reports or runs, and {files[0]!r} is given")
         _together(context, given, _OF_FILES, "--backends")
-        return _backends(
-            manifest, root, [name for part in backends.split(",") if (name := part.strip())], k, form
-        )
+        specs = [spec for part in backends.split(",") if (spec := part.strip())]
+        return _backends(manifest, root, specs, k, config, form)
     for name in given:
         if name in _OF_BACKENDS:
             raise click.UsageError(f"{_flag(context, name)} goes with --backends A,B")
@@ -137,10 +139,10 @@ def _together(context: click.Context, given: Sequence[str], strange: Sequence[st
             raise click.UsageError(f"{_flag(context, name)} does not go with {mode}")
 
 
-def _backends(manifest: Path, root: Path, names: list[str], k: int, form: str) -> int:
+def _backends(manifest: Path, root: Path, specs: list[str], k: int, config: Path, form: str) -> int:
     from eval_core import contract
 
-    found = contract.compare_backends(manifest, root, names, k)
+    found = contract.compare_backends(manifest, root, specs, k, config=config)
     render = {"json": contract.as_json, "markdown": contract.as_markdown, "table": contract.as_table}[form]
     click.echo(render(found).removesuffix("\n"))
     return contract.exit_code(found)

@@ -6,20 +6,20 @@ Its figures are recomputed from its rows when it is read, so one that was edited
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from eval_core import backend as registry
-from eval_core.backend import Backend, Reply, Request
-from eval_core.contract.corpus import EXCLUDE, INCLUDE, WORDS, place, search
+from eval_core.config import CONFIG, Retriever, retrievers
+from eval_core.contract.corpus import EXCLUDE, INCLUDE, WORDS, dataset_of, place, search
 from eval_core.contract.models import (
     Account,
     BackendReport,
@@ -29,18 +29,19 @@ from eval_core.contract.models import (
     SearchResult,
     Unanswered,
     alone,
-    derived,
     figures,
+    measures,
     summed,
     verdict,
 )
-from eval_core.errors import CouldNot, EvalError, Fault, Faults, Misuse, Refused
-from eval_core.files import canonical, digest_file, read_text
-from eval_core.imports.manifest import Manifest, ManifestQuery, read_manifest
-from eval_core.measuring.answers import Answer, vet
-from eval_core.measuring.loop import GIVE_UP_AFTER, told_by
+from eval_core.errors import Fault, Faults, Misuse, Refused
+from eval_core.files import digest_file, read_text
+from eval_core.imports import Manifest, read_manifest
+from eval_core.measuring import ask, observe, resolve
+from eval_core.reconstruct.lock import NO_RECIPE
 from eval_core.reconstruct.selection import shown
-from eval_core.sets.corpus import CorpusFile
+from eval_core.reports import Environment, Report
+from eval_core.sets import Dataset
 
 __all__ = [
     "BackendReport",
@@ -62,10 +63,19 @@ class _Task:
     common: Mapping[str, Any]
     k: int
     root: Path
-    corpus: CorpusFile
+    dataset: Dataset
+    environment: Environment
     paths: Mapping[str, str]
     missing: Mapping[str, Paths]
     unsearched: Mapping[str, Paths]
+
+    def outside(self, document: str) -> str | None:
+        """Why what was answered is no file below the root, or none of the corpus."""
+        path = self.paths.get(document)
+        where = place(self.root, document if path is None else path)
+        if path is not None and where == "file":
+            return None
+        return WORDS[where] if path in (None, document) else f"({path}) {WORDS[where]}"
 
 
 def compare_backends(
@@ -76,6 +86,7 @@ def compare_backends(
     *,
     include: Sequence[str] = INCLUDE,
     exclude: Sequence[str] = EXCLUDE,
+    config: Path = CONFIG,
 ) -> Comparison:
     """Put every query of a manifest to every backend, over the text files below a root.
 
@@ -85,9 +96,11 @@ def compare_backends(
     Args:
         manifest: of either form. Where it is relative, it is looked for below `root` first, then from here.
         root: the folder that is searched. Document ids are paths relative to it, percent-encoded as in any corpus.
-        backends: names of the registry, in the order of the comparison; one that is named twice is compared once.
+        backends: specs of `retrievers`, in the order of the comparison; one that is named twice is compared once. Of an
+            arm its backend, options and `expand` count, since its set is another.
         k: how many paths are asked for, at least 1.
         include, exclude: globs below the root.
+        config: the eval.toml of the arms.
 
     Raises:
         Misuse: no such root, manifest or backend, k below 1, or nothing to search.
@@ -97,7 +110,7 @@ def compare_backends(
     if k < 1:
         raise Misuse("k-malformed", "should be at least 1", key="k", value=k)
     notes: list[str] = []
-    specs = _specs(backends, notes)
+    chosen = _chosen(backends, config, notes)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "there is no such folder"
         raise Misuse("root-missing", what, file=root, mend="Give the folder to search.")
@@ -118,9 +131,11 @@ def compare_backends(
         corpus = Path(temporary) / "corpus.jsonl"
         facts, paths = search(root, found, corpus, include, exclude)
         missing, unsearched = _truth(read, found, real, set(paths.values()))
-        task = _Task(read, common, k, real, CorpusFile(corpus), paths, missing, unsearched)
+        dataset = dataset_of(read, corpus, facts, paths, k)
+        environment = observe(Path(temporary))  # it is in no comparison
+        task = _Task(read, common, k, real, dataset, environment, paths, missing, unsearched)
         _note_limits(task, notes)
-        reports = tuple(_report(task, name, options, notes) for name, options in specs)
+        reports = tuple(_report(task, one, notes) for one in chosen)
     code, reason, why = verdict(reports, read.skipped)
     return Comparison(
         **common,
@@ -140,21 +155,18 @@ def _posix(path: Path) -> str:
     return shown(os.fsencode(path.as_posix()))
 
 
-def _specs(given: Sequence[str], notes: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    """The backends to compare, each with its options, of which a plain name gives none."""
-    known = registry.names()
-    specs: dict[str, dict[str, Any]] = {}
-    for text in given:
-        name = text.strip()
-        name = name.lower() if name not in known and name.lower() in known else name
-        registry.load(name)  # before anything is read, so that a slip is told at once
-        note = f"backend {name!r} was named more than once; it is compared once"
-        if name in specs and note not in notes:
+def _chosen(specs: Sequence[str], config: Path, notes: list[str]) -> list[Retriever]:
+    """The retrievers to compare, each once."""
+    chosen: dict[str, Retriever] = {}
+    for one in retrievers(specs, config):
+        kind = "arm" if one.is_arm else "backend"
+        note = f"{kind} {one.name!r} was named more than once; it is compared once"
+        if one.name in chosen and note not in notes:
             notes.append(note)
-        specs.setdefault(name, {})
-    if not specs:
-        raise Misuse("backend-unknown", f"no backend was given  (installed: {', '.join(known)})")
-    return list(specs.items())
+        chosen.setdefault(one.name, one)
+    if not chosen:
+        raise Misuse("backend-unknown", f"no backend was given  (installed: {', '.join(registry.names())})")
+    return list(chosen.values())
 
 
 def _manifest_at(manifest: Path, root: Path, notes: list[str]) -> Path:
@@ -205,109 +217,62 @@ def _note_limits(task: _Task, notes: list[str]) -> None:
         )
 
 
-def _report(task: _Task, name: str, options: Mapping[str, Any], notes: list[str]) -> BackendReport:
-    """Index the corpus with one backend and put every query to it."""
+def _report(task: _Task, one: Retriever, notes: list[str]) -> BackendReport:
+    """Measure one retriever, and show its report in the form of the contract."""
+    unfinished = task.dataset.corpus.path.with_name("partial")
+    update = {"limit": task.k, "cutoffs": (task.k,), "select": {}}  # of the arm's own set
+    made = resolve(one.workspace, one.name, one.arm.model_copy(update=update), task.dataset, NO_RECIPE)
+    with contextlib.chdir(one.workspace.root):  # which options and commands are relative to
+        made = replace(made, root=Path(), timed=False, outside=task.outside)
+        found = ask(made, task.environment, unfinished)
+    unfinished.unlink()
+    notes += [f"{one.name}: {note}" for note in found.notes]
+    return _view(task, one, found.report)
+
+
+def _view(task: _Task, one: Retriever, report: Report) -> BackendReport:
+    """What a report says, in the form of the contract."""
+    hit, precision, reciprocal = measures(task.k)
     results: list[SearchResult] = []
     errors: list[Unanswered] = []
-    counts = {"duplicates": 0, "excess": 0, "restarts": 0}
-    backend = registry.make(name, options)
-    try:
-        implementation = _indexed(backend, name, task)
-        failures, gone = 0, ""
-        for query in task.manifest.queries:
-            asked = not gone
-            answer, lost = _ask(backend, query, task, counts) if asked else (gone, False)
-            missing = task.missing[query.id]
-            if isinstance(answer, Answer):
-                failures = 0
-                paths = [task.paths[document] for document in answer.ids]
-                results.append(
-                    SearchResult(
-                        id=query.id,
-                        backend=name,
-                        query=query.query,
-                        intent=query.intent,
-                        ground_truth=query.ground_truth,
-                        missing_ground_truth=missing,
-                        unsearched_ground_truth=task.unsearched[query.id],
-                        result_paths=tuple(paths),
-                        **derived(query.ground_truth, paths, task.k),
-                    )
-                )
-                continue
-            failures += 1
-            if asked and (lost or failures >= GIVE_UP_AFTER):
-                gone = f"not asked, the backend was given up: {answer}"
-            errors.append(
-                Unanswered(
-                    id=query.id,
-                    query=query.query,
-                    outcome="errored" if asked else "unscored",
-                    message=f"backend {name!r}, query {query.id!r}: {answer}",
-                    missing_ground_truth=missing,
+    for query, row in zip(task.manifest.queries, report.rows, strict=True):
+        common: dict[str, Any] = {
+            "id": row.id,
+            "query": row.text,
+            "missing_ground_truth": task.missing[row.id],
+        }
+        if row.outcome == "scored":
+            ranks = sorted(judged.rank for judged in row.judged if judged.rank is not None)
+            paths = tuple(task.paths[document] for document in row.ids)
+            results.append(
+                SearchResult(
+                    **common,
+                    backend=one.name,
+                    intent=query.intent,
+                    ground_truth=query.ground_truth,
+                    unsearched_ground_truth=task.unsearched[row.id],
+                    result_paths=paths,
+                    hit_paths=tuple(paths[rank - 1] for rank in ranks),
+                    any_relevant=row.metrics[hit] == 1,
+                    precision_at_k=row.metrics[precision],
+                    first_relevant_rank=ranks[0] if ranks else None,
+                    reciprocal_rank=row.metrics[reciprocal],
                 )
             )
-    finally:
-        try:
-            backend.close()
-        except Exception as error:  # noqa: BLE001  # other people's code, and its answers stand
-            notes.append(f"backend {name!r} failed when it was closed: {told_by(error)}")
-    outcomes = [row.outcome for row in errors]
+        elif row.outcome != "unscorable":  # each query has ground truth
+            message = f"backend {one.name!r}, query {row.id!r}: {row.detail}"
+            errors.append(Unanswered(**common, outcome=row.outcome, message=message))
+    system: dict[str, Any] = report.system.parts
     return BackendReport(
         **task.common,
-        backend=name,
+        backend=one.name,
         **figures(results, errors),
         results=tuple(results),
         errors=tuple(errors),
-        health=Account(
-            scored=len(results),
-            errored=outcomes.count("errored"),
-            unscored=outcomes.count("unscored"),
-            **counts,
-        ),
-        implementation=implementation,
+        health=Account(**report.health.model_dump(include=set(Account.model_fields))),
+        implementation=system["implementation"],
+        system=system if one.is_arm else None,
     )
-
-
-def _indexed(backend: Backend, name: str, task: _Task) -> dict[str, JsonValue]:
-    """Make the corpus searchable, and return what the backend says it is."""
-    try:
-        implementation: dict[str, JsonValue] = json.loads(canonical(dict(backend.describe())))
-        if task.manifest.queries:
-            backend.index(task.corpus)
-    except EvalError:
-        raise
-    except Exception as error:
-        what = f"cannot index: {told_by(error)}"
-        raise CouldNot("backend-failed", what, subject=f"backend {name!r}") from error
-    return implementation
-
-
-def _ask(
-    backend: Backend, query: ManifestQuery, task: _Task, counts: dict[str, int]
-) -> tuple[Answer | str, bool]:
-    """The sound answer to one query, or why there is none; and whether the backend is gone for good."""
-
-    def outside(document: str) -> str | None:
-        path = task.paths.get(document)
-        where = place(task.root, document if path is None else path)
-        if path is not None and where == "file":
-            return None
-        return WORDS[where] if path in (None, document) else f"({path}) {WORDS[where]}"
-
-    try:
-        reply = backend.search(Request(text=query.query, k=task.k, id=query.id))
-        if not isinstance(reply, Reply):
-            return f"the backend answered {type(reply).__name__}, not a Reply", False
-        answer = vet(reply, task.k, (), outside)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # other people's code, as in measure
-        # The boundary to other people's code: whatever it raises is a failed query, not a failed comparison.
-        counts["restarts"] += getattr(error, "restarted", False) is True
-        return told_by(error), isinstance(error, CouldNot)
-    if isinstance(answer, Answer):
-        counts["duplicates"] += answer.duplicates
-        counts["excess"] += answer.excess
-    return answer, False
 
 
 def read_comparison(path: Path) -> Comparison:

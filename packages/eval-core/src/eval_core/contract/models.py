@@ -74,6 +74,9 @@ class BackendReport(Closed):
     errors: tuple[Unanswered, ...] = ()
     health: Account
     implementation: dict[str, JsonValue] = Field(default={}, description="What the backend says it is.")
+    system: dict[str, JsonValue] | None = Field(
+        default=None, description="Of an arm of eval.toml: the parts of its system key, as in a report."
+    )
 
     @property
     def rows(self) -> tuple[SearchResult | Unanswered, ...]:
@@ -169,19 +172,26 @@ _SINGLE = (
 )
 
 
+def measures(k: int) -> tuple[str, str, str]:
+    """What is called any relevant, precision and reciprocal rank here, as measures of a report."""
+    return f"hit@{k}", f"recall_cap@{k}", "mrr"
+
+
 def derived(truth: Sequence[str], paths: Sequence[str], k: int) -> dict[str, Any]:
     """What follows from the ranked paths of one query.
 
     precision_at_k is hits / min(|ground truth|, k), not hits / k: one relevant file, found, is 1 and not 1 / k.
     reciprocal_rank is 1 / the rank of the first relevant path of the top k, else 0.
     """
-    ranks = [rank for rank, path in enumerate(paths, 1) if path in truth]
+    ranks = metrics.judged_ranks(paths, dict.fromkeys(truth, 1))
+    scored = metrics.score([(1, ranks.get(path)) for path in truth], measures(k))
+    hit, precision, reciprocal = scored.values()
     return {
-        "hit_paths": tuple(paths[rank - 1] for rank in ranks),
-        "any_relevant": bool(ranks),
-        "precision_at_k": len(ranks) / min(len(truth), k),
-        "first_relevant_rank": ranks[0] if ranks else None,
-        "reciprocal_rank": 1 / ranks[0] if ranks else 0.0,
+        "hit_paths": tuple(ranks),
+        "any_relevant": hit == 1,
+        "precision_at_k": precision,
+        "first_relevant_rank": min(ranks.values(), default=None),
+        "reciprocal_rank": reciprocal,
     }
 
 

@@ -9,15 +9,16 @@ from eval_core import lazily
 if TYPE_CHECKING:
     from eval_core.measuring.candidates import counter
     from eval_core.measuring.environment import Tree, environment_class, git, iso_now, observe, uncommitted
-    from eval_core.measuring.loop import measure
+    from eval_core.measuring.loop import ask, measure
     from eval_core.measuring.measurement import Measurement
-    from eval_core.measuring.plan import Plan, backend_faults, prepare
+    from eval_core.measuring.plan import Plan, backend_faults, prepare, resolve
     from eval_core.measuring.run import read_run, write_run
 
 __all__ = [
     "Measurement",
     "Plan",
     "Tree",
+    "ask",
     "backend_faults",
     "counter",
     "environment_class",
@@ -27,6 +28,7 @@ __all__ = [
     "observe",
     "prepare",
     "read_run",
+    "resolve",
     "uncommitted",
     "write_run",
 ]
@@ -35,8 +37,8 @@ __getattr__ = lazily(
     __name__,
     candidates="counter",
     environment="Tree environment_class git iso_now observe uncommitted",
-    loop="measure",
+    loop="ask measure",
     measurement="Measurement",
-    plan="Plan backend_faults prepare",
+    plan="Plan backend_faults prepare resolve",
     run="read_run write_run",
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_core import backend as backends
 from eval_core.backend import Backend, BackendError, Reply, Request
@@ -26,7 +26,7 @@ from eval_core.measuring.partition import Partitions, View
 from eval_core.measuring.plan import Plan
 from eval_core.measuring.run import ERRORED, SCORED, UNSCORABLE, UNSCORED, Row, trec_lines, write_run
 from eval_core.reports import provenance
-from eval_core.reports.models import Ingest
+from eval_core.reports.models import Environment, Ingest
 from eval_core.reports.report import Report, write_report
 from eval_core.sets.dataset import Query
 from eval_core.sets.nearest import Nearest
@@ -82,13 +82,52 @@ def measure(
     stays in the history.
 
     Raises:
-        Misuse: the backend does not take the options, or lacks what the arm asks of it.
-        Refused: the unfinished run that should be resumed measured something else.
-        CouldNot: the backend cannot be made or cannot index; the partial run stays.
+        as `ask`; the partial run stays.
     """
     # First of all, since it may be refused: nothing is removed then.
     environment = observe(made.root)
     discard(made.name, runs, reports)
+    partial = runs / f"{made.name}.partial"
+    report, rows, _ = ask(made, environment, partial, resume=resume, progress=progress)
+    try:
+        _write(report, rows, runs, history)
+        write_report(reports / f"{made.name}.json", report)
+        provenance.write(reports / f"{made.name}.json", report)
+    except BaseException:
+        # All or none: interrupted here, the partial run still holds every answer.
+        (history / report.arm / f"{report.run_id}.json").unlink(missing_ok=True)
+        discard(made.name, runs, reports)
+        raise
+    partial.unlink(missing_ok=True)
+    return report
+
+
+class Answered(NamedTuple):
+    """The report of an arm's answers, the answers, and what the backend did beside answering, in words."""
+
+    report: Report
+    rows: Collection[Row]
+    notes: Sequence[str]
+
+
+def ask(
+    made: Plan,
+    environment: Environment,
+    unfinished: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Answered:
+    """Put an arm's queries to its backend and score what it answers.
+
+    Args:
+        unfinished: the file that holds each answer as it comes, and stays.
+
+    Raises:
+        Misuse: the backend does not take the options, or lacks what the arm asks of it.
+        Refused: the unfinished run that should be resumed measured something else.
+        CouldNot: the backend cannot be made or cannot index.
+    """
     tally = _Tally(Nearest(lambda: made.dataset.ids))
     with contextlib.ExitStack() as kept:
         first = kept.enter_context(_made(made, tally))
@@ -103,7 +142,7 @@ def measure(
         if reindexed is None:
             kept.close()
         header = {"run_id": new_run_id(), "arm": made.name, "task": task.parts, "system": system.parts}
-        partial = Partial(runs / f"{made.name}.partial", header, resume)
+        partial = Partial(unfinished, header, resume)
         tally.rows = {
             query.id: Row(query.id, UNSCORABLE, detail=_unscorable(made, query, capabilities) or "")
             for query in made.queries
@@ -143,17 +182,7 @@ def measure(
         restarts=tally.restarts,
         statements=[*statements, *tally.notes],
     )
-    try:
-        _write(report, tally.rows.values(), runs, history)
-        write_report(reports / f"{made.name}.json", report)
-        provenance.write(reports / f"{made.name}.json", report)
-    except BaseException:
-        # All or none: interrupted here, the partial run still holds every answer.
-        (history / report.arm / f"{report.run_id}.json").unlink(missing_ok=True)
-        discard(made.name, runs, reports)
-        raise
-    partial.discard()
-    return report
+    return Answered(report, tally.rows.values(), tally.notes)
 
 
 def _write(report: Report, rows: Collection[Row], runs: Path, history: Path) -> None:
@@ -249,7 +278,7 @@ def _measure_index(
             tally.ingest_seconds += time.perf_counter() - began
             tally.documents += len(view)
             requests = {query.id: _request(made, query, scoping) for query in queries}
-            if not tally.warm and len(queries) > 1:
+            if made.timed and not tally.warm and len(queries) > 1:
                 # A single question would be asked twice, and its second answer can come from the backend's cache.
                 tally.warm = True
                 _warm_up(backend, [requests[query.id] for query in queries[:WARM_UP]], tally)
@@ -345,6 +374,9 @@ def _vet(made: Plan, query: Query, request: Request, reply: object, nearest: Nea
         return f"the backend answered {type(reply).__name__}, not a Reply"
     dataset = made.dataset
     narrow = bool(dataset.attributes) or dataset.timeline is not None
+
+    if made.outside is not None:
+        return vet(reply, made.limit, query.exclude, made.outside)
 
     def outside(document: str) -> str | None:
         if document not in dataset.ids:

@@ -72,11 +72,6 @@ class Partial:
         """Close the file; it stays for --resume."""
         self._stream.close()
 
-    def discard(self) -> None:
-        """Remove the file: the run is whole."""
-        self.close()
-        self.path.unlink(missing_ok=True)
-
 
 def is_whole(line: Mapping[str, Any]) -> bool:
     """Whether a line holds one answer; what a power cut or an editor left of another is measured again."""

@@ -34,7 +34,12 @@ SCANNED_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An arm with everything resolved: what will be asked, of what, how often."""
+    """An arm with everything resolved: what will be asked, of what, how often.
+
+    Attributes:
+        timed: whether times count: answers are warmed up and repeated.
+        outside: says why a document cannot be an answer, at the moment that it is one; None: by the set alone.
+    """
 
     name: str
     arm: Arm
@@ -45,6 +50,8 @@ class Plan:
     cutoffs: tuple[int, ...]
     recipe: str
     limits: Limits | None = None
+    timed: bool = True
+    outside: Callable[[str], str | None] | None = None
 
     @property
     def headline(self) -> str:
@@ -54,6 +61,8 @@ class Plan:
     @property
     def repetitions(self) -> int:
         """Timed passes over the queries: at least 3, and so many that a small set has the samples of a p95."""
+        if not self.timed:
+            return 1
         return self.arm.repetitions or max(3, math.ceil(LATENCY_SAMPLES / max(1, len(self.queries))))
 
     def filter_for(self, query: Query) -> dict[str, str] | None:
@@ -135,7 +144,7 @@ def files_matched(arm: Arm, root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): digest_file(path) for path in sorted(found)}
 
 
-def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: str) -> Plan:
+def resolve(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: str) -> Plan:
     """Resolve an arm against its loaded set.
 
     Raises:
@@ -175,7 +184,7 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
             # The arm would measure without a filter, and look like one with it.
             fault("filter_from", f"no query has {key!r}{did_you_mean(key, known)}", list(arm.filter_from))
     queries = tuple(query for query in dataset.queries if _selected(query, arm))
-    if not queries and not faults:
+    if not queries and dataset.queries and not faults:
         fault("select", f"leaves none of {len(dataset.queries)} queries", arm.select, "no-query")
     made = Plan(name, arm, workspace.root, dataset, queries, limit, cutoffs, recipe)
     for query in queries:
@@ -309,7 +318,7 @@ def prepare(
             with faults.of(workspace, name):
                 if key not in loaded:
                     loaded[key] = load(folder, split=arm.split, corpus=corpus, keys=arm.filter_from)
-                made = plan(workspace, name, arm, loaded[key], recipe)
+                made = resolve(workspace, name, arm, loaded[key], recipe)
                 asked = (key, tuple(query.id for query in made.queries))
                 if asked not in scanned:
                     scanned[asked] = _limits(made)

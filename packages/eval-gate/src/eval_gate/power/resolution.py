@@ -6,8 +6,7 @@ from pathlib import Path
 
 from eval_core.config import OUTPUT, Arm, Workspace
 from eval_core.errors import Refused, unknown_arm
-from eval_core.measuring import counter
-from eval_core.measuring.plan import plan
+from eval_core.measuring import counter, resolve
 from eval_core.policy import CATEGORY_QUERIES, FLOORS, Policy, derived_margin, expected
 from eval_core.policy.faults import faults
 from eval_core.reconstruct import NO_RECIPE, corpus_of
@@ -53,7 +52,7 @@ def target(workspace: Workspace, name: str, flip_rate: float) -> Target:
     folder = workspace.dataset_folder(arm)
     corpus = corpus_of(folder, read_definition(folder), workspace.root / OUTPUT) if folder.is_dir() else None
     dataset = load(folder, split=arm.split, corpus=corpus, keys=arm.filter_from)
-    made = plan(workspace, name, arm, dataset, NO_RECIPE)
+    made = resolve(workspace, name, arm, dataset, NO_RECIPE)
     queries = [query for query in made.queries if query.id not in dataset.unscorable]
     categories: dict[str, int] = {}
     for query in queries:

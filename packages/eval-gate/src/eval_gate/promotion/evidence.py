@@ -200,12 +200,16 @@ def _beside(
 ) -> Iterator[Reason]:
     """Why a comparison is no evidence, by itself or beside the first one."""
     for arm, side in zip((candidate, incumbent), sides, strict=True):
-        settings = [
-            name for name in ("options", "filter_from", "expand", "select") if (arm.table or {}).get(name)
-        ]
+        table, system = arm.table or {}, side.system
+        if system is None:
+            settings = [name for name in ("options", "filter_from", "expand", "select") if table.get(name)]
+            what = f"it compares the backend as it is, and arm {arm.name!r} sets {', '.join(settings)}"
+        else:
+            usual = {"backend": None, "options": {}, "expand": False}
+            settings = [name for name in usual if system.get(name) != table.get(name, usual[name])]
+            what = f"eval.toml has another value for {', '.join(settings)} of arm {arm.name!r}"
         if settings:
-            what = f"it compares backends as they are, and arm {arm.name!r} sets {', '.join(settings)}"
-            mend = "Give measured runs of the two arms."
+            mend = "Compare the arms as they are now, or give measured runs of them."
             yield refused("evidence-system-differs", what, mend, file=paper.path)
         if side.errors:
             what = f"{len(side.errors)} of {side.queries} queries are without a sound answer"
