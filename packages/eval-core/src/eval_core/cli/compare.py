@@ -145,7 +145,7 @@ def _backends(manifest: Path, root: Path, specs: list[str], k: int, config: Path
     found = contract.compare_backends(manifest, root, specs, k, config=config)
     render = {"json": contract.as_json, "markdown": contract.as_markdown, "table": contract.as_table}[form]
     click.echo(render(found).removesuffix("\n"))
-    return contract.exit_code(found)
+    return found.exit_code
 
 
 def _files(

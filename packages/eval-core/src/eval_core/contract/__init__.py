@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from eval_core import backend as registry
 from eval_core.config import CONFIG, Retriever, retrievers
-from eval_core.contract.corpus import EXCLUDE, INCLUDE, WORDS, dataset_of, place, search
+from eval_core.contract.corpus import WORDS, place, search
 from eval_core.contract.models import (
     Account,
     BackendReport,
@@ -34,14 +34,15 @@ from eval_core.contract.models import (
     summed,
     verdict,
 )
+from eval_core.contract.render import as_json, as_markdown, as_table
 from eval_core.errors import Fault, Faults, Misuse, Refused
 from eval_core.files import digest_file, read_text
-from eval_core.imports import Manifest, read_manifest
+from eval_core.imports import Manifest, dataset_of, read_manifest
 from eval_core.measuring import ask, observe, resolve
 from eval_core.reconstruct.lock import NO_RECIPE
 from eval_core.reconstruct.selection import shown
 from eval_core.reports import Environment, Report
-from eval_core.sets import Dataset
+from eval_core.sets import CorpusFile, Dataset
 
 __all__ = [
     "BackendReport",
@@ -50,7 +51,6 @@ __all__ = [
     "as_markdown",
     "as_table",
     "compare_backends",
-    "exit_code",
     "read_comparison",
 ]
 
@@ -84,8 +84,6 @@ def compare_backends(
     backends: Sequence[str],
     k: int,
     *,
-    include: Sequence[str] = INCLUDE,
-    exclude: Sequence[str] = EXCLUDE,
     config: Path = CONFIG,
 ) -> Comparison:
     """Put every query of a manifest to every backend, over the text files below a root.
@@ -99,7 +97,6 @@ def compare_backends(
         backends: specs of `retrievers`, in the order of the comparison; one that is named twice is compared once. Of an
             arm its backend, options and `expand` count, since its set is another.
         k: how many paths are asked for, at least 1.
-        include, exclude: globs below the root.
         config: the eval.toml of the arms.
 
     Raises:
@@ -129,9 +126,9 @@ def compare_backends(
     real = root.resolve()
     with tempfile.TemporaryDirectory(prefix="eval-compare-") as temporary:
         corpus = Path(temporary) / "corpus.jsonl"
-        facts, paths = search(root, found, corpus, include, exclude)
+        facts, paths = search(root, found, corpus)
         missing, unsearched = _truth(read, found, real, set(paths.values()))
-        dataset = dataset_of(read, corpus, facts, paths, k)
+        dataset = dataset_of(read, CorpusFile(corpus), facts.sha256, paths, measures(k)[1])
         environment = observe(Path(temporary))  # it is in no comparison
         task = _Task(read, common, k, real, dataset, environment, paths, missing, unsearched)
         _note_limits(task, notes)
@@ -289,29 +286,3 @@ def read_comparison(path: Path) -> Comparison:
 
         key, value, what = first(error, Comparison)
         raise Refused("comparison-malformed", what, file=path, key=key, value=value) from error
-
-
-def as_json(comparison: Comparison) -> str:
-    """The contract's JSON. What does not apply (first_relevant_rank on a miss, reason of a sound one) is left out."""
-    from eval_core.console import as_json as shown
-
-    return shown(comparison.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-def as_table(comparison: Comparison) -> str:
-    """The comparison for a terminal."""
-    from eval_core.contract.render import terminal
-
-    return terminal(comparison)
-
-
-def as_markdown(comparison: Comparison) -> str:
-    """The comparison for a page or a pull request."""
-    from eval_core.contract.render import markdown
-
-    return markdown(comparison)
-
-
-def exit_code(comparison: Comparison) -> int:
-    """0 evidence; 1 none, `comparison-vacuous`; 3 queries errored."""
-    return comparison.exit_code

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from eval_core.contract.models import CorpusFacts, measures
-from eval_core.errors import Fault, Faults, Misuse
-from eval_core.imports import Manifest
+from eval_core.contract.models import CorpusFacts
+from eval_core.errors import Misuse
 from eval_core.reconstruct import folder
-from eval_core.reconstruct.selection import Entry, Tally, documents, selection_faults
-from eval_core.sets import CorpusFile, Dataset, Definition, Query, encode_id
+from eval_core.reconstruct.selection import Entry, Tally, documents
 from eval_core.sets.corpus import corpus_digest, document_line
 from eval_core.sets.definition import Folder
 
@@ -61,15 +59,9 @@ def place(root: Path, path: str) -> Place:
         return "absent"
 
 
-def search(
-    root: Path, manifest: Path, corpus: Path, include: Sequence[str], exclude: Sequence[str]
-) -> tuple[CorpusFacts, dict[str, str]]:
+def search(root: Path, manifest: Path, corpus: Path) -> tuple[CorpusFacts, dict[str, str]]:
     """Write the text files below the root to `corpus`. Returns what they are, and by document id their paths."""
-    source = Folder(
-        type="dir", name="root", path=".", prefix="", include=tuple(include), exclude=tuple(exclude)
-    )
-    if faults := selection_faults(source):
-        raise Faults(Fault(fault, code="glob-malformed") for fault in faults)
+    source = Folder(type="dir", name="root", path=".", prefix="", include=INCLUDE, exclude=EXCLUDE)
     own = os.path.relpath(os.path.realpath(manifest), os.path.realpath(root)).replace(os.sep, "/")
     tally = Tally()
     unnamable = 0
@@ -105,29 +97,3 @@ def search(
         unnamable=unnamable,
     )
     return facts, paths
-
-
-def dataset_of(
-    manifest: Manifest, corpus: Path, facts: CorpusFacts, documents: Iterable[str], k: int
-) -> Dataset:
-    """The manifest as a set over that corpus, whose ids are `documents`. What it judges need not be there, which a set
-    on disk could not hold: such a file is a miss.
-    """
-    return Dataset(
-        folder=corpus.parent,
-        name=manifest.id,
-        definition=Definition.model_construct(name=manifest.id, headline=measures(k)[1]),
-        split="test",
-        queries=tuple(Query(query.id, query.query) for query in manifest.queries),
-        judgements={
-            query.id: {encode_id(path): 1 for path in query.ground_truth} for query in manifest.queries
-        },
-        corpus=CorpusFile(corpus),
-        documents=facts.documents,
-        corpus_digest=facts.sha256,
-        ids=frozenset(documents),
-        attributes={},
-        timeline=None,
-        side_digests=dict.fromkeys(("timeline", "links", "concepts"), "none"),
-        unscorable=frozenset(),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from eval_core import console
 from eval_core.console import clip, count, paint, table
 from eval_core.contract.models import BackendReport, Comparison
 from eval_core.reconstruct.selection import summary
@@ -13,8 +14,13 @@ from eval_core.reconstruct.selection import summary
 SHOWN = 20
 
 
-def terminal(comparison: Comparison) -> str:
-    """The whole text, without a last newline."""
+def as_json(comparison: Comparison) -> str:
+    """The contract's JSON. What does not apply (first_relevant_rank on a miss, reason of a sound one) is left out."""
+    return console.as_json(comparison.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def as_table(comparison: Comparison) -> str:
+    """The comparison for a terminal, without a last newline."""
     rows = [_head(comparison.k), *(_row(report) for report in comparison.backends)]
     lines = [
         f"{clip(comparison.id, 60)}  {count(comparison.queries, 'query', 'queries')}, "
@@ -40,9 +46,11 @@ def terminal(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def markdown(comparison: Comparison) -> str:
-    """The whole page, without a last newline. It holds no query's text, since it may come to lie below the search
-    root, where it would be the best match of every query."""
+def as_markdown(comparison: Comparison) -> str:
+    """The comparison for a page or a pull request, without a last newline.
+
+    It holds no query's text, since it may come to lie below the search root, where it would be the best match of each.
+    """
     rows = [[_plain(cell) for cell in row] for row in (_row(report) for report in comparison.backends)]
     lines = [
         f"## Retrieval comparison {_plain(comparison.id)}",

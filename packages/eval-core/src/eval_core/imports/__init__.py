@@ -9,7 +9,7 @@ from eval_core import lazily
 if TYPE_CHECKING:
     from eval_core.imports.build import import_set
     from eval_core.imports.importer import GROUP, Importer, Question, Reading, load
-    from eval_core.imports.manifest import Manifest, ManifestQuery, parse_manifest, read_manifest
+    from eval_core.imports.manifest import Manifest, ManifestQuery, dataset_of, parse_manifest, read_manifest
     from eval_core.imports.models import Imported
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ManifestQuery",
     "Question",
     "Reading",
+    "dataset_of",
     "import_set",
     "load",
     "parse_manifest",
@@ -30,6 +31,6 @@ __getattr__ = lazily(
     __name__,
     build="import_set",
     importer="GROUP Importer Question Reading load",
-    manifest="Manifest ManifestQuery parse_manifest read_manifest",
+    manifest="Manifest ManifestQuery dataset_of parse_manifest read_manifest",
     models="Imported",
 )

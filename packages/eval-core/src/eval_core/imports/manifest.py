@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,8 @@ from pydantic import Field
 from eval_core.errors import UNSET, Fault, Faults, Misuse
 from eval_core.files import read_text
 from eval_core.models import Closed
+from eval_core.sets import CorpusFile, Dataset, Definition, Query, encode_id
+from eval_core.sets.corpus import decode_json
 
 #: The folders that a manifest may name without the `.agents/` that they lie below.
 SURFACES = (
@@ -107,13 +109,11 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     """Read the text of a manifest; see `read_manifest`. `path` is for the messages."""
     value = _decoded(text, path)
     reading = _Reading()
-    if isinstance(value, list):
-        manifest = _legacy(value, reading)
-    elif isinstance(value, dict) and ("queries" in value or ("id" in value and "cases" not in value)):
-        manifest = _search_eval(value, reading)
-    else:
+    ours = isinstance(value, dict) and ("queries" in value or ("id" in value and "cases" not in value))
+    if not ours and not isinstance(value, list):
         raise Misuse("manifest-form-unknown", _stranger(value), file=path, mend=f"The known forms:  {FORMS}")
-    if reading.faults or manifest is None:
+    manifest = _manifest(value, reading)
+    if manifest is None:
         lines = lines_of(text)
         raise Faults(
             Fault(
@@ -131,7 +131,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
 
 def _decoded(text: str, path: Path) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        value = decode_json(text)
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate names no file and cannot be shown
     except json.JSONDecodeError as error:
         what = f"the manifest is not JSON: {error.msg} at column {error.colno}"
@@ -144,18 +144,6 @@ def _decoded(text: str, path: Path) -> Any:
     except ValueError as error:
         raise Misuse("file-malformed", f"the manifest is not JSON: {error}", file=path) from error
     return value
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"key {name!r} is given twice in one table")
-    return table
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _stranger(value: object) -> str:
@@ -265,61 +253,78 @@ _QUERY = ("id", "query", "intent", "ground_truth")
 _ENTRY = ("query", "relevant", "category")
 
 
-def _search_eval(value: dict[str, Any], reading: _Reading) -> Manifest | None:
-    reading.table(value, "", _TOP)
-    name = reading.text(value, "id", "", _TOP)
-    description = reading.text(value, "description", "", _TOP, required=False)
+def _manifest(value: Any, reading: _Reading) -> Manifest | None:
+    """The manifest of a table or of a legacy array; None where `reading` holds faults."""
+    legacy = isinstance(value, list)
+    name, description, rows = LEGACY_ID, "", value
+    known: Sequence[str] = _ENTRY
+    within, judged, intention = "", "relevant", "category"
+    if not legacy:
+        reading.table(value, "", _TOP)
+        name = reading.text(value, "id", "", _TOP)
+        description = reading.text(value, "description", "", _TOP, required=False)
+        rows = reading.rows(value, "queries", "", _TOP) or ()
+        within, known, judged, intention = "queries", _QUERY, "ground_truth", "intent"
     queries: list[ManifestQuery] = []
     first: dict[str, str] = {}
-    for number, row in enumerate(reading.rows(value, "queries", "", _TOP) or ()):
-        place = f"queries[{number}]"
-        table = reading.table(row, place, _QUERY)
+    skipped = 0
+    for number, row in enumerate(rows):
+        place = f"{within}[{number}]"
+        table = reading.table(row, place, known)
         if table is None:
             continue
-        query = reading.text(table, "id", place, _QUERY)
-        text = reading.text(table, "query", place, _QUERY)
-        intent = reading.text(table, "intent", place, _QUERY, required=False)
-        rows = reading.rows(table, "ground_truth", place, _QUERY)
-        truth = reading.paths(rows or (), f"{place}.ground_truth")
-        if rows == []:
-            reading.fault(
-                f"{place}.ground_truth",
-                f"{place}.ground_truth",
-                "is empty; name the files that answer it, or drop the query",
-            )
+        query = f"q{number + 1}" if legacy else reading.text(table, "id", place, known)
+        text = reading.text(table, "query", place, known)
+        intent = reading.text(table, intention, place, known, required=False)
+        paths = reading.rows(table, judged, place, known)
+        here = f"{place}.{judged}"
+        truth = reading.paths(paths or (), here)
+        if paths == [] and not legacy:
+            reading.fault(here, here, "is empty; name the files that answer it, or drop the query")
+        skipped += paths == []
         if query and first.setdefault(query, place) != place:
             reading.wrong(f"{place}.id", query, f"is the id of {first[query]} too")
-        if not reading.faults:
+        if truth and not reading.faults:
             queries.append(ManifestQuery(id=query, query=text, intent=intent, ground_truth=truth))
     if reading.faults:
         return None
-    return Manifest(id=name, description=description, queries=tuple(queries), unread=dict(reading.unread))
-
-
-def _legacy(value: list[Any], reading: _Reading) -> Manifest | None:
-    queries: list[ManifestQuery] = []
-    skipped = 0
-    for number, row in enumerate(value):
-        place = f"[{number}]"
-        table = reading.table(row, place, _ENTRY)
-        if table is None:
-            continue
-        text = reading.text(table, "query", place, _ENTRY)
-        intent = reading.text(table, "category", place, _ENTRY, required=False)
-        rows = reading.rows(table, "relevant", place, _ENTRY)
-        truth = reading.paths(rows or (), f"{place}.relevant")
-        if rows == []:
-            skipped += 1
-        elif not reading.faults:
-            queries.append(ManifestQuery(id=f"q{number + 1}", query=text, intent=intent, ground_truth=truth))
-    if reading.faults:
-        return None
     return Manifest(
-        id=LEGACY_ID,
+        id=name,
+        description=description,
         queries=tuple(queries),
-        form="legacy",
+        form="legacy" if legacy else "search-eval",
         skipped=skipped,
         unread=dict(reading.unread),
+    )
+
+
+def dataset_of(
+    manifest: Manifest, corpus: CorpusFile, digest: str, documents: Iterable[str], headline: str
+) -> Dataset:
+    """The manifest as a set over a corpus.
+
+    What it judges need not be there, which a set on disk could not hold: such a file is a miss.
+
+    Args:
+        digest: of the corpus.
+        documents: the ids of the corpus, percent-encoded paths.
+    """
+    ids = frozenset(documents)
+    return Dataset(
+        folder=corpus.path.parent,
+        name=manifest.id,
+        definition=Definition.model_construct(name=manifest.id, headline=headline),
+        split="test",
+        queries=tuple(Query(query.id, query.query) for query in manifest.queries),
+        judgements={one.id: {encode_id(path): 1 for path in one.ground_truth} for one in manifest.queries},
+        corpus=corpus,
+        documents=len(ids),
+        corpus_digest=digest,
+        ids=ids,
+        attributes={},
+        timeline=None,
+        side_digests=dict.fromkeys(("timeline", "links", "concepts"), "none"),
+        unscorable=frozenset(),
     )
 
 

@@ -205,7 +205,7 @@ def _beside(
             settings = [name for name in ("options", "filter_from", "expand", "select") if table.get(name)]
             what = f"it compares the backend as it is, and arm {arm.name!r} sets {', '.join(settings)}"
         else:
-            usual = {"backend": None, "options": {}, "expand": False}
+            usual: dict[str, Any] = {"backend": None, "options": {}, "expand": False}
             settings = [name for name in usual if system.get(name) != table.get(name, usual[name])]
             what = f"eval.toml has another value for {', '.join(settings)} of arm {arm.name!r}"
         if settings:
