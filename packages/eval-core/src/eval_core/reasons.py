@@ -308,7 +308,6 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "The source gave no document.",
             "Check its include, exclude and root.",
         ),
-        "glob-malformed": Entry(2, "Wrong glob", "A pattern of file names cannot be understood."),
         "url-unknown": Entry(
             2, "Unknown URL", "The address of a repository is of a kind that cannot be fetched."
         ),
