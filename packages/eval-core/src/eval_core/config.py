@@ -273,7 +273,7 @@ def _retriever(spec: str, workspace: Workspace | None, config: Path) -> Retrieve
             raise
         hint = did_you_mean(name, [*known, *arms])
         what = f"there is no backend {name!r}{hint}  (backends: {', '.join(known)}; arms: {', '.join(arms)})"
-        raise Misuse(error.code, what) from error
+        raise Misuse("backend-unknown", what) from error
     arm = Arm(dataset=".", backend=name)
     return Retriever(name, arm, Workspace(Path(), config, {name: arm}), False)
 
