@@ -284,10 +284,13 @@ class Evidence:
     def _words(self) -> re.Pattern[str]:
         said = self.audit
         paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml")
-        commands = [words[0] for _, patterns in self._patterns for words in patterns if words]
-        named = {re.escape(path.rsplit("/", 1)[-1]) for path in paths} | {
-            re.escape(c).replace(r"\*", "") for c in commands
-        }
+        # Of a declared command the longest literal text: `python` alone would take every script of the fleet.
+        commands = [
+            max(part.split("*"), key=len)
+            for _, patterns in self._patterns
+            for part in (max(p, key=len) for p in patterns if p)
+        ]
+        named = {re.escape(text) for text in (*(path.rsplit("/", 1)[-1] for path in paths), *commands)}
         return re.compile(rf"{_CALLS}|{'|'.join(sorted(named))}")
 
     @property
