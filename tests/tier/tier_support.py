@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_core.config import Audit
 from eval_tier.evidence.files import Working
@@ -78,7 +80,6 @@ def settings(
     *required: str,
     app: int | None = 15368,
     admins: bool = True,
-    bypass: tuple[str, ...] = (),
     queue: bool = False,
     observed: str = "2026-11-30T09:00:00Z",
 ) -> bytes:
@@ -99,7 +100,6 @@ def settings(
         "/repos/o/r/rulesets/5": {"name": "five", "enforcement": "active", "bypass_actors": []},
     }
     calls = [{"path": path, "status": 200, "etag": None, "body": body} for path, body in answers.items()]
-    del bypass
     fields = {
         "schema": "snapshot-v1", "repository": "o/r", "branch": "main", "forge": "github", "forge_version": None,
         "tool": "eval-tier 0.1.0", "observed": observed, "calls": calls, "settings": None,
@@ -108,6 +108,22 @@ def settings(
 
 
 REQUIRED = settings("gate")
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def tier(folder: Path, *words: str | Path) -> Done:
+    """`eval-tier` as it is typed in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "eval_tier", *map(str, words)], cwd=folder, capture_output=True, text=True,
+        env=os.environ | {"NO_COLOR": "1"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def put(folder: Path, files: Mapping[str, bytes]) -> Path:

@@ -18,6 +18,7 @@ from eval_tier.fleet import Repository
 from eval_tier.models import Placement
 from eval_tier.placement import place
 from eval_tier.rules import Rule
+from eval_tier.workflow.models import Defect, Place
 
 SETTINGS = "policy/settings"
 
@@ -50,7 +51,7 @@ def opened(subject: Subject, revision: str, now: datetime, *, work_tree: bool = 
     """The evidence of one repository.
 
     Raises:
-        EvalError: it is no repository, it has no such commit, or its snapshot is malformed.
+        EvalError: it is no repository, or it has no such commit.
     """
     path = subject.path
     if path is None:
@@ -91,15 +92,23 @@ def audited(
 
 def broken(subject: Subject, error: EvalError) -> Placement:
     """The placement of a repository that could not be read."""
-    return Placement(
-        subject.repository.title, None, "undetermined", "it could not be read", faults=(str(error),)
-    )
+    said = subject.repository
+    mend = error.details.mend or "name a checkout of it"
+    return Placement(said.title, None, "unread", error.message, mend, declared=said.tier)
 
 
 def _evidence(
     subject: Subject, files: Files, now: datetime, *, known: bool = True, branch: str | None = None
 ) -> Evidence:
-    settings, missing = _settings(subject, files, now)
+    settings: Settings | None = None
+    faults = []
+    try:
+        settings, missing = _settings(subject, files, now)
+    except EvalError as error:  # a snapshot that is malformed hides what is required, and nothing else
+        missing = Unknown(
+            f"its snapshot cannot be read: {error.message}", error.details.mend or "take it anew"
+        )
+        faults.append(Defect(Place(str(error.details.file or SETTINGS), error.details.line), error.message))
     audit: Audit | None = subject.repository.audit
     return Evidence(
         subject.repository.title,
@@ -109,6 +118,7 @@ def _evidence(
         missing=missing,
         known=known,
         branch=branch,
+        faults=tuple(faults),
     )
 
 

@@ -29,7 +29,7 @@ is what files show, the effect what the forge's settings make of it.
 
 \b
 Exit codes: 0 all at or above the bar (without one: something was placed); 1 one is below, undetermined, or has a
-malformed file; 2 wrong usage or fleet file; 3 no repository, or a rule that broke.
+malformed file; 2 wrong usage or fleet file; 3 one could not be read (no repository, no such commit), or a rule broke.
 """
 
 _PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
@@ -240,6 +240,10 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
         raise click.UsageError(f"--settings {str(settings)!r}: there is no such file")
     if settings is not None and len(named) > 1:
         raise click.UsageError(f"--settings is one repository's, and {len(named)} are named")
+    if settings is not None:
+        from eval_tier.evidence.settings import read_settings
+
+        read_settings(settings.read_bytes(), str(settings), datetime.now(UTC))  # malformed: wrong usage
     return [folder(path, settings) for path in named]
 
 
@@ -291,7 +295,7 @@ def _bar(placements: list[Placement], tier: int | None, mechanism: int | None) -
     short = [
         p
         for p in counted
-        if p.state == "undetermined"
+        if p.state != "placed"
         or (tier is not None and p.effect < tier)
         or (mechanism is not None and p.mechanism < mechanism)
     ]
@@ -300,12 +304,13 @@ def _bar(placements: list[Placement], tier: int | None, mechanism: int | None) -
 
 
 def _exit(placements: list[Placement], short: bool, earlier: dict[str, int] | None) -> int:
-    if any(finding.outcome == "error" for p in placements for finding in p.findings):
+    broken = any(finding.outcome == "error" for p in placements for finding in p.findings)
+    if broken or any(p.state == "unread" for p in placements):
         return 3
     fell = earlier is not None and any(p.effect < earlier.get(p.name, 0) for p in placements)
-    if short or fell or not placements or any(p.state == "undetermined" or p.faults for p in placements):
+    if short or fell or any(p.state == "undetermined" or p.faults for p in placements):
         return 1
-    return 0
+    return 0 if any(p.state == "placed" for p in placements) else 1
 
 
 def _earlier(path: Path) -> dict[str, int]:

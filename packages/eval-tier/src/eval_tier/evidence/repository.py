@@ -151,6 +151,7 @@ class Evidence:
         missing: Unknown | None = None,
         known: bool = True,
         branch: str | None = None,
+        faults: tuple[Defect, ...] = (),
     ) -> None:
         """
         Args:
@@ -159,12 +160,14 @@ class Evidence:
             missing: why there are no settings.
             known: whether its files are there to be read at all.
             branch: the default branch, where its clone says so.
+            faults: what of its settings could not be read.
         """
         self.name = name
         self.files = files
         self.known = known
         self._branch = branch
         self._audit = audit
+        self._faults = faults
         self._settings = settings
         self._missing = missing or Unknown(
             "its settings were never observed",
@@ -233,7 +236,8 @@ class Evidence:
 
     @property
     def faults(self) -> Iterator[Defect]:
-        """What of its files could not be read."""
+        """What of its files and settings could not be read."""
+        yield from self._faults
         for workflow in self.workflows:
             yield from workflow.faults
         if isinstance(self.eval_file, EvalError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -26,7 +27,7 @@ def tier_of(placement: Placement) -> list[str]:
     """The tier in words, a line for the mechanism and one for the effect where they differ."""
     if placement.state == "not-applicable":
         return ["n/a"]
-    if placement.state == "undetermined":
+    if placement.state != "placed":
         return ["?"]
     if placement.mechanism != placement.effect:
         return [f"{placement.mechanism}  mechanism", f"{placement.effect}  effect"]
@@ -38,7 +39,7 @@ def missing(placement: Placement) -> str:
     """What is not gated, or not known, shortly."""
     if placement.state == "not-applicable":
         return f"{placement.reason} (declared)"
-    if placement.state == "undetermined":
+    if placement.state != "placed":
         return placement.reason
     if placement.below:
         return f"declared tier {placement.declared}; {_blocker(placement)}"
@@ -59,6 +60,8 @@ def next_step(placement: Placement) -> str:
     """The one thing to do."""
     if placement.state == "not-applicable":
         return "–"
+    if placement.state == "unread":
+        return placement.mend
     if placement.final and not placement.below:
         return "– (declared final)"
     if placement.state == "undetermined":
@@ -125,9 +128,10 @@ def explained(placement: Placement) -> str:
     """Why a repository sits where it does, and what lifts it: the findings of the next tier, and one step."""
     name = safe(placement.name)
     if placement.state != "placed":
-        head = (
-            "has no evaluation, by declaration" if placement.state == "not-applicable" else "cannot be placed"
-        )
+        head = {
+            "not-applicable": "has no evaluation, by declaration",
+            "unread": "could not be read",
+        }.get(placement.state, "cannot be placed")
         return f"{name} {head}: {safe(placement.reason)}\nNext: {next_step(placement)}"
     block = placement.blocking()
     at = f"tier {placement.effect}"
@@ -139,10 +143,9 @@ def explained(placement: Placement) -> str:
         facts = len({finding.mend or finding.what for finding in block})
         away = "one fact" if facts == 1 else f"{facts} facts"
         head = f"{name} is at {at}; tier {block[0].tier} is {away} away."
-    tier = block[0].tier if block else placement.effect
     rows = []
     for finding in placement.findings:
-        if finding.tier != tier or finding.outcome == "not-applicable":
+        if (block and finding.tier != block[0].tier) or finding.outcome == "not-applicable":
             continue
         rows.append((_word(finding), finding.rule, clip(finding.what, 110), where(finding)))
     lines = [head, table(rows)]
@@ -227,15 +230,26 @@ def as_dict(placement: Placement) -> dict[str, Any]:
 
 
 def badge(placement: Placement) -> str:
-    """The form of a badge endpoint: label, message, colour."""
-    message = ", ".join(" ".join(tier.split()) for tier in tier_of(placement))
+    """A picture of the tier (SVG) for a page, from no service: two fields, with the date of the settings if known."""
+    label, message = "retrieval gate", ", ".join(" ".join(tier.split()) for tier in tier_of(placement))
+    message = f"tier {message}" if placement.state == "placed" else message
     if placement.state == "placed" and placement.observed is not None:
         message = f"{message} ({placement.observed:%Y-%m-%d})"
-    colours = ("lightgrey", "yellow", "green", "brightgreen")
-    colour = colours[placement.effect] if placement.state == "placed" else "lightgrey"
-    return as_json(
-        {"schemaVersion": 1, "label": "retrieval gate", "message": f"tier {message}", "color": colour}
+    colour = _BADGE[placement.effect] if placement.state == "placed" else _BADGE[0]
+    left, right = (len(text) * 7 + 12 for text in (label, message))  # of a sans of 11 pixels, generously
+    fields = ((0, left, "#555", label), (left, right, colour, message))
+    boxes = "".join(f'<rect x="{x}" width="{w}" height="20" fill="{fill}"/>' for x, w, fill, _ in fields)
+    texts = "".join(f'<text x="{x + w / 2:g}" y="14">{html.escape(text)}</text>' for x, w, _, text in fields)
+    title = html.escape(f"{label}: {message}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">'
+        f"<title>{title}</title>{boxes}"
+        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">{texts}</g></svg>'
     )
+
+
+#: The colours of tiers 0 to 3: grey, brown, green, dark green, each dark enough for white letters.
+_BADGE = ("#666", "#8a6d00", "#2f7d32", "#1b5e20")
 
 
 def _time(time: datetime | None) -> str | None:

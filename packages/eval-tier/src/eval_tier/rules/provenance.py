@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from eval_core.errors import EvalError
 from eval_tier.evidence.repository import Evidence
@@ -14,7 +16,8 @@ from eval_tier.rules.floored import POLICY, floors_of
 from eval_tier.workflow.models import Place
 
 #: A number of a page that a report stands behind.
-_MARK = re.compile(r"<!--\s*metric\b")
+_MARK = re.compile(r"<!--\s*metrics?\b")
+_PAGES = (".md", ".html", ".htm")
 
 
 class Graded(Rule):
@@ -84,17 +87,22 @@ class Covered(Rule):
         if all(use.declared for use in uses):
             what = f"`{command_of(uses[0])}` covers the outward numbers, as declared"
             return self.says("proven", what, uses[0].places, basis="declared")
-        named = {word for use in uses for word in use.command.words}
-        pages = []
+        named = {word for use in uses for word in use.command.words if word.endswith(_PAGES)}
+        checked = []
         for path in evidence.files.below(""):
-            if path.endswith(".md") and path.count("/") < 3 and _MARK.search(evidence.text(path) or ""):
-                pages.append(path)
-                if path not in named and path.count("/") == 0:
-                    what = f"{path!r} has marked numbers, and no step checks it"
-                    return self.says(
-                        "refuted", what, (Place(path),), mend=f"eval-core publish --check {path}"
-                    )
-        checked = [path for path in pages if path in named]
+            text = (evidence.text(path) or "") if path.endswith(_PAGES) else ""
+            if not _MARK.search(text):
+                continue
+            from eval_core.publish import marks
+
+            held = marks.find(Path(path), text).marks  # a mark in code is an example
+            if not held:
+                continue
+            if not any(fnmatchcase(path, word.removeprefix("./")) for word in named):
+                what = f"{path!r} has marked numbers, and no step checks it"
+                mend = f"eval-core publish --check {path}"
+                return self.says("refuted", what, (Place(path, held[0].line),), mend=mend)
+            checked.append(path)
         if not checked:
             what = "the pages that are checked hold no marked number: the check looks at nothing"
             return self.says("refuted", what, uses[0].places, mend="mark the numbers: docs on publishing")
