@@ -106,7 +106,10 @@ def test_json_markdown_and_badge(here: Path) -> None:
     page = tier(here, "audit", "good", "--format", "markdown").out
     assert page == tier(here, "audit", "good", "--format", "markdown").out and not re.search(r"20\d\d-", page)
     badge = ElementTree.fromstring(tier(here, "audit", "good", "--format", "badge").out)
-    assert [text.text for text in badge.findall(".//{*}text")] == ["retrieval gate", "tier 3 mechanism, 1 effect"]
+    assert [text.text for text in badge.findall(".//{*}text")] == [
+        "retrieval gate",
+        "tier 3 mechanism, 1 effect",
+    ]
     widths = [float(field.attrib["width"]) for field in badge.findall(".//{*}rect")]
     assert sum(widths) == float(badge.attrib["width"])
 

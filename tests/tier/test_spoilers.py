@@ -131,6 +131,46 @@ def test_a_foreign_repository_is_placed_by_what_is_declared_and_found(tmp_path: 
     assert placed(tmp_path, FOREIGN, snapshot=REQUIRED, audit=less).effect < 2
 
 
+CHECKOUT = "      - uses: actions/checkout@v4\n"
+DAILY = workflow(
+    CHECKOUT + "      - run: python scripts/eval_retrieval.py\n", on="on: {schedule: [cron: '0 0 * * *']}\n"
+)
+REMOVE = "      - run: rm -f numbers.json\n"
+ANEW = """\
+      - run: |
+          python make.py
+          git diff --exit-code numbers.json
+      - run: python scripts/eval_gate.py
+"""
+OTHER = ".github/workflows/daily.yml"
+KEPT = FOREIGN | {
+    "numbers.json": b"{}\n",
+    CI: workflow(CHECKOUT + REMOVE + ANEW).encode(),
+    OTHER: DAILY.encode(),
+}
+SNAPSHOT = DECLARED.model_copy(update={"mode": "snapshot", "provenance": ("numbers.json",)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "text"),
+    [
+        ("T209", CI, workflow(CHECKOUT + ANEW)),
+        ("T209", CI, workflow(CHECKOUT + ANEW, job=JOB.replace("gate", "a") + "    steps:\n" + REMOVE + JOB)),
+        ("T209", CI, workflow(CHECKOUT + ANEW + REMOVE)),
+        ("T210", OTHER, DAILY.replace("eval_retrieval", "other")),
+        ("T210", OTHER, DAILY.replace("{schedule: [cron: '0 0 * * *']}", "push")),
+    ],
+)
+def test_a_committed_snapshot_is_made_anew_and_compared_for_good(
+    tmp_path: Path, rule: str, file: str, text: str
+) -> None:
+    """A gate that grades a committed snapshot: measured anew on a schedule, and deleted before it is compared."""
+    good = placed(tmp_path / "good", KEPT, snapshot=REQUIRED, audit=SNAPSHOT)
+    assert good.effect == 2 and finding(good, rule).outcome == "proven", good.blocking()
+    found = placed(tmp_path / "spoiled", KEPT | {file: text.encode()}, snapshot=REQUIRED, audit=SNAPSHOT)
+    assert finding(found, rule).outcome == "refuted" and found.effect == 1
+
+
 @pytest.mark.parametrize("rule", ["T202", "T208"])
 def test_what_no_file_can_show_is_unknown_unless_it_is_declared(tmp_path: Path, rule: str) -> None:
     states = {key: why for key, why in DECLARED.states.items() if key != rule}

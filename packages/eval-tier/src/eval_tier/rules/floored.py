@@ -292,21 +292,19 @@ class Deletes(Rule):
         said = evidence.audit
         kept = (*said.floors, *said.provenance, *said.inputs)
         compared = False
-        removed: set[str] = set()
-        for _, _, _, commands in evidence.scripts:
+        removed: set[tuple[int, str]] = set()  # by the job, whose files no other job deletes
+        for _, job, _, commands in evidence.scripts:
             for command in commands:
                 words = command.words
-                if words and words[0] == "rm":
-                    removed |= set(words[1:])
-                if words[:2] == ("git", "diff") and {"--exit-code", "--quiet"} & set(words):
-                    for path in kept:
-                        if path in words:
-                            compared = True
-                            if path not in removed:
-                                what = f"{path!r} is compared with its committed form, and not deleted before"
-                                return self.says(
-                                    "refuted", what, command.chain, mend=f"rm {path}  comes first"
-                                )
+                if words[:1] == ("rm",):
+                    removed |= {(id(job), word) for word in words[1:]}
+                if words[:2] != ("git", "diff") or not {"--exit-code", "--quiet"} & set(words):
+                    continue
+                for path in (path for path in kept if path in words):
+                    compared = True
+                    if (id(job), path) not in removed:
+                        what = f"{path!r} is compared with its committed form, and not deleted before"
+                        return self.says("refuted", what, command.chain, mend=f"rm {path}  comes first")
         if not compared:
             return self.says("not-applicable", "no committed artefact is made anew and compared")
         return self.says("proven", "what is compared is deleted first")
