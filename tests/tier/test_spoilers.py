@@ -121,6 +121,23 @@ def test_an_honest_job_that_gathers_the_gate_may_be_the_required_one(tmp_path: P
     assert placed(tmp_path, files, snapshot=settings("all")).effect == 3
 
 
+OTHERS = {
+    "one that is not required": workflow(job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS),
+    "one that does not measure": workflow(
+        "      - run: eval-gate check\n", job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS
+    ),
+    "one that is masked": workflow(
+        MASKED, job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_of_several_jobs_that_grade_the_one_that_counts_is_asked(tmp_path: Path, other: str) -> None:
+    """A second, lesser gate takes nothing from the one that is required."""
+    assert placed(tmp_path, whole() | {CI: OTHERS[other].encode()}, snapshot=REQUIRED).effect == 3
+
+
 @pytest.mark.parametrize("missing", ["measure", "gate", "floors", "inputs"])
 def test_a_foreign_repository_is_placed_by_what_is_declared_and_found(tmp_path: Path, missing: str) -> None:
     """Each declaration counts, and only as far as the files show what it says."""

@@ -15,7 +15,7 @@ from eval_core.config import CONFIG, Audit, EvalFile
 from eval_core.errors import EvalError
 from eval_core.models import parse_toml
 from eval_tier.evidence.files import MOST, Files
-from eval_tier.evidence.settings import Settings, Unknown
+from eval_tier.evidence.settings import Context, Settings, Unknown
 from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
 from eval_tier.workflow.conditions import Scene, covers, reach, step_runs, truth
@@ -126,6 +126,15 @@ class Use:
             and truth(self.step.condition, "branch", leg, self.job.runner, self.step.env)[0] == "true"
             for leg in self.job.matrix
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A job whose check is required and stands for a use: its own, or that of a job that needs it."""
+
+    context: Context
+    job: Job
+    direct: bool
 
 
 #: What runs something else, or is one of ours, or asks a model: in a script without any of it nothing is hidden.
@@ -377,8 +386,25 @@ class Evidence:
         return first.job.key in needed(then.workflow, then.job)
 
     def _standing(self, use: Use) -> tuple[int, ...]:
-        runs = [use.runs(event, self.branch)[0] == "true" for event in EVENTS[:2]]
-        return (sum(runs), -len(use.masks), not use.declared)
+        """How well a use stands for its kind: the rules that it meets, those that the others rest on first."""
+        runs = sum(use.runs(event, self.branch)[0] == "true" for event in EVENTS[:2])
+        grades = "gate" in use.kinds and any(self.precedes(first, use) for first in self.of("measure"))
+        return (runs, -len(use.masks), grades, self.producer(use) is not None, not use.declared)
+
+    def producer(self, use: Use) -> Producer | None:
+        """The required check that stands for a use: its own job's first, else that of a job that needs it."""
+        settings = self.settings
+        if isinstance(settings, Unknown) or isinstance(settings.required, Unknown):
+            return None
+        found: list[Producer] = []
+        for context in settings.required:
+            for job in use.workflow.jobs.values():
+                if context.name in job.checks:
+                    if job is use.job:
+                        found.insert(0, Producer(context, job, True))
+                    elif use.job.key in needed(use.workflow, job):
+                        found.append(Producer(context, job, False))
+        return found[0] if found else None
 
     # ------------------------------------------------------------------ settings
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from eval_tier.evidence.repository import Evidence, Use, needed
-from eval_tier.evidence.settings import Context, Unknown
+from eval_tier.evidence.repository import Evidence
+from eval_tier.evidence.settings import Unknown
 from eval_tier.models import Finding, Half
 from eval_tier.rules.base import Rule, command_of
 from eval_tier.workflow.aggregate import honest
@@ -15,32 +14,6 @@ from eval_tier.workflow.models import Job, Workflow
 
 #: The application that posts the checks of GitHub Actions.
 ACTIONS = 15368
-
-
-@dataclass(frozen=True)
-class Producer:
-    """A job whose check is required and stands for the gate: its own, or that of a job that needs it."""
-
-    context: Context
-    workflow: Workflow
-    job: Job
-    direct: bool
-
-
-def producer(evidence: Evidence, gate: Use) -> Producer | None:
-    """The required check that stands for the gate: its own job's first, else that of a job that needs it."""
-    settings = evidence.settings
-    if isinstance(settings, Unknown) or isinstance(settings.required, Unknown):
-        return None
-    found: list[Producer] = []
-    for context in settings.required:
-        for job in gate.workflow.jobs.values():
-            if context.name in job.checks:
-                if job is gate.job:
-                    found.insert(0, Producer(context, gate.workflow, job, True))
-                elif gate.job.key in needed(gate.workflow, job):
-                    found.append(Producer(context, gate.workflow, job, False))
-    return found[0] if found else None
 
 
 def posted(evidence: Evidence, name: str) -> list[tuple[Workflow, Job]]:
@@ -76,7 +49,7 @@ class Required(_Effect):
             return self.says("proven", what, (gate.job.place,), evidence=evidence)
         if isinstance(settings.required, Unknown):
             return self.asked(settings.required, f"whether the check {names} is required {where}", evidence)
-        found = producer(evidence, gate)
+        found = evidence.producer(gate)
         if found is not None:
             through = "" if found.direct else f", which needs {gate.job.key!r}"
             what = f'"{found.context.name}" is required {where} by {found.context.source}{through}'
@@ -106,7 +79,7 @@ class Single(_Effect):
 
     def check(self, evidence: Evidence) -> Finding:
         gate = evidence.gate
-        found = producer(evidence, gate) if gate is not None else None
+        found = evidence.producer(gate) if gate is not None else None
         if found is None:
             return self.says(
                 "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
@@ -192,7 +165,7 @@ class Honest(_Effect):
 
     def check(self, evidence: Evidence) -> Finding:
         gate = evidence.gate
-        found = producer(evidence, gate) if gate is not None else None
+        found = evidence.producer(gate) if gate is not None else None
         if gate is None or found is None:
             return self.says(
                 "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
@@ -203,8 +176,8 @@ class Honest(_Effect):
             what = f"continue-on-error of {gate.job.key!r} makes its result a success for {found.job.key!r}"
             return self.says("refuted", what, (gate.job.place,), mend="take it away", evidence=evidence)
         for event in ("fork", "branch"):
-            truth, why, place = reach(found.workflow, found.job.key, event)
-            if covers(found.workflow, event, evidence.branch)[0] == "true" and truth in ("false", "varies"):
+            truth, why, place = reach(gate.workflow, found.job.key, event)
+            if covers(gate.workflow, event, evidence.branch)[0] == "true" and truth in ("false", "varies"):
                 what = f"{found.job.key!r} is not run for every pull request: {why}"
                 return self.says("refuted", what, (place,), mend="if: always()", evidence=evidence)
         answer, why, place = honest(found.job)
