@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from eval_core.console import as_json, clip, count, paint, safe, table
 from eval_tier.models import Finding, Placement
 
 SCHEMA = "audit-v1"
+_PLACEMENT, _FINDING = ([field.name for field in fields(model)] for model in (Placement, Finding))
 
 _WORDS = {
     "proven": "proven",
@@ -214,15 +215,11 @@ def one(placement: Placement) -> str:
 
 def as_dict(placement: Placement) -> dict[str, Any]:
     """One placement as JSON has it."""
-    held = asdict(placement)
-    held["observed"] = _time(placement.observed)
+    held = {key: getattr(placement, key) for key in _PLACEMENT} | {"observed": _time(placement.observed)}
     held["findings"] = [
-        {
-            **{key: value for key, value in asdict(f).items() if key not in ("places", "observed")},
-            "places": [str(place) for place in f.places],
-            "observed": _time(f.observed),
-        }
-        for f in placement.findings
+        {key: getattr(finding, key) for key in _FINDING}
+        | {"places": [str(place) for place in finding.places], "observed": _time(finding.observed)}
+        for finding in placement.findings
     ]
     held["below"] = placement.below
     held["next"] = next_step(placement)

@@ -128,8 +128,8 @@ def _faults(root: Node) -> Iterator[tuple[str, Node, bool]]:
         if node.tag not in _KNOWN:
             yield f"the tag {node.tag!r} is unknown", node, True
             return
-        value = node.value
-        if isinstance(node, ScalarNode):
+        kind, value = type(node), node.value
+        if kind is ScalarNode:
             size += len(value)
             if size > MAX_TEXT:
                 yield f"more than {MAX_TEXT:,} characters once aliases are unrolled", node, True
@@ -147,17 +147,18 @@ def _faults(root: Node) -> Iterator[tuple[str, Node, bool]]:
             return
         path.add(name)
         stack.append(name)
-        if isinstance(node, SequenceNode):
+        if kind is SequenceNode:
             stack += value
             continue
         seen: set[str] = set()
         for key, held in value:
-            if isinstance(key, ScalarNode):
-                if key.value in seen and key.value != "<<":
-                    yield f"duplicate key {key.value!r}", key, False
-                seen.add(key.value)
+            if type(key) is ScalarNode:
+                text = key.value
+                if text in seen and text != "<<":
+                    yield f"duplicate key {text!r}", key, False
+                seen.add(text)
                 count += 1
-                size += len(key.value)
+                size += len(text)
             else:
                 stack.append(key)
             stack.append(held)
