@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 from eval_core.config import Audit
-from eval_core.errors import EvalError, Misuse
+from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.files import unreadable
-from eval_tier.evidence.files import Absent, Files, Working, committed
+from eval_tier.evidence.files import Absent, Below, Files, Working, base_of, committed, top_of
 from eval_tier.evidence.repository import Evidence, place_of
 from eval_tier.evidence.settings import Settings, Unknown, read_settings
 from eval_tier.fleet import Repository
@@ -56,11 +56,16 @@ def opened(subject: Subject, revision: str, now: datetime, *, work_tree: bool = 
     path = subject.path
     if path is None:
         yield _evidence(subject, Absent(), now, known=False)
-    elif work_tree:
-        yield _evidence(subject, Working(path), now, branch=default_branch(path))
+        return
+    if not path.is_dir():
+        mend = "name a folder: a checkout, or a folder of one"
+        raise CouldNot("source-absent", f"{str(path)!r} is no folder", mend=mend)
+    top = top_of(path)
+    if work_tree:
+        yield _evidence(subject, Working(top), now, branch=default_branch(top), base=base_of(path, top))
     else:
-        with committed(path, revision) as files:
-            yield _evidence(subject, files, now, branch=default_branch(path))
+        with committed(path, revision) as (files, base):
+            yield _evidence(subject, files, now, branch=default_branch(top), base=base)
 
 
 def default_branch(path: Path) -> str | None:
@@ -98,12 +103,18 @@ def broken(subject: Subject, error: EvalError) -> Placement:
 
 
 def _evidence(
-    subject: Subject, files: Files, now: datetime, *, known: bool = True, branch: str | None = None
+    subject: Subject,
+    files: Files,
+    now: datetime,
+    *,
+    known: bool = True,
+    branch: str | None = None,
+    base: str = ".",
 ) -> Evidence:
     settings: Settings | None = None
     faults = []
     try:
-        settings, missing = _settings(subject, files, now)
+        settings, missing = _settings(subject, files if base == "." else Below(files, base), now)
     except EvalError as error:  # a snapshot that is malformed hides what is required, and nothing else
         missing = Unknown(
             f"its snapshot cannot be read: {error.message}", error.details.mend or "take it anew"
@@ -119,6 +130,7 @@ def _evidence(
         known=known,
         branch=branch,
         faults=tuple(faults),
+        base=base,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -14,10 +14,11 @@ from typing import Literal
 from eval_core.config import CONFIG, Audit, EvalFile
 from eval_core.errors import EvalError
 from eval_core.models import parse_toml
-from eval_tier.evidence.files import MOST, Files
+from eval_tier.evidence.files import MOST, Below, Files
 from eval_tier.evidence.settings import Context, Settings, Unknown
 from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
+from eval_tier.workflow.changes import hits, touched
 from eval_tier.workflow.conditions import Scene, covers, reach, step_runs, truth
 from eval_tier.workflow.launchers import strip
 from eval_tier.workflow.models import EVENTS, Command, Defect, Event, Gap, Job, Place, Step, Truth, Workflow
@@ -60,6 +61,7 @@ class Use:
         declared: known by a declaration, and not as one of ours.
         generic: the job is one that was declared of another forge's file, whose events are not read.
         order: its place among the commands of the job.
+        doubt: why what it runs may not be what the commit holds.
     """
 
     kinds: tuple[Kind, ...]
@@ -70,6 +72,7 @@ class Use:
     order: tuple[int, int]
     declared: bool = False
     generic: bool = False
+    doubt: str | None = None
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -95,8 +98,12 @@ class Use:
                 doubtful = doubtful or (found, why, (place,))
             elif found != "true":
                 return found, why, (place,)
+        if self.job.faults:
+            doubtful = doubtful or ("unknown", self.job.faults[0].what, (self.job.faults[0].place,))
         if doubtful is None and self.command.doubt is not None:
             return "unknown", f"the command may not be run: {self.command.doubt}", self.places
+        if doubtful is None and self.doubt is not None:
+            return "unknown", self.doubt, self.places
         return doubtful or ("true", "", self.places)
 
     @property
@@ -115,17 +122,34 @@ class Use:
 
     def _counts_in_a_leg(self, masked: str) -> bool:
         """Whether `continue-on-error` is an expression that is false in some leg of the matrix that runs the step."""
+        return any(self._runs_in(leg) and self._fails_in(leg, masked) for leg in self.job.matrix)
+
+    def _runs_in(self, leg: Mapping[str, str]) -> bool:
+        env = {**self.job.env, **self.step.env}
+        return truth(self.step.condition, "branch", leg, self.job.runner, env)[0] == "true"
+
+    def _fails_in(self, leg: Mapping[str, str], masked: str | None) -> bool:
+        """Whether a failure counts in a leg, by the text of `continue-on-error`."""
+        if masked is None:
+            return True
         text = masked.strip()
-        if not (
-            self.job.matrix and text.startswith("${{") and text.endswith("}}") and text.count("${{") == 1
-        ):
+        if not (text.startswith("${{") and text.endswith("}}") and text.count("${{") == 1):
             return False
         inner = text[3:-2].strip()
-        return any(
-            (leg.get(inner.removeprefix("matrix.")) == "false" or truth(inner, "branch", leg)[0] == "false")
-            and truth(self.step.condition, "branch", leg, self.job.runner, self.step.env)[0] == "true"
-            for leg in self.job.matrix
-        )
+        return leg.get(inner.removeprefix("matrix.")) == "false" or truth(inner, "branch", leg)[0] == "false"
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks of its job that fail where it does: those of the legs that run it and whose failure counts."""
+        job, masks = self.job, (self.step.masked, self.job.masked)
+        counted = [
+            self._runs_in(leg) and all(self._fails_in(leg, mask) for mask in masks) for leg in job.matrix
+        ]
+        if all(counted):
+            return job.checks
+        if len(job.checks) != len(counted):
+            return ()
+        return tuple(check for check, counts in zip(job.checks, counted, strict=True) if counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +185,7 @@ class Evidence:
         known: bool = True,
         branch: str | None = None,
         faults: tuple[Defect, ...] = (),
+        base: str = ".",
     ) -> None:
         """
         Args:
@@ -170,9 +195,12 @@ class Evidence:
             known: whether its files are there to be read at all.
             branch: the default branch, where its clone says so.
             faults: what of its settings could not be read.
+            base: the folder of the repository whose harness is asked for; workflows stand at the top in any case.
         """
         self.name = name
-        self.files = files
+        self.root = files
+        self.base = base
+        self.files: Files = files if base == "." else Below(files, base)
         self.known = known
         self._branch = branch
         self._audit = audit
@@ -186,7 +214,7 @@ class Evidence:
     # ------------------------------------------------------------------ files
 
     def text(self, path: str) -> str | None:
-        """The text of a file; None where none stands there, where it is too large, or is not UTF-8."""
+        """The text of a file below `base`; None where none stands there, where it is too large, or is not UTF-8."""
         raw = self.files.read(path)
         if raw is None or len(raw) >= MOST:
             return None
@@ -194,6 +222,10 @@ class Evidence:
             return raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
+
+    def at(self, path: str, line: int | None = None) -> Place:
+        """The place of a file below `base`."""
+        return Place(path if self.base == "." else f"{self.base}/{path}", line)
 
     @functools.cached_property
     def eval_file(self) -> EvalFile | EvalError | None:
@@ -228,10 +260,10 @@ class Evidence:
         """The CI files of forges other than GitHub that it has."""
         found = []
         for path in OTHER_FORGES:
-            if self.files.read(path) is not None:
+            if self.root.read(path) is not None:
                 found.append(path)
             else:
-                found += [f"{path}/{name}" for name in self.files.folder(path)]
+                found += [f"{path}/{name}" for name in self.root.folder(path)]
         return tuple(found)
 
     # ------------------------------------------------------------------ workflows
@@ -239,9 +271,9 @@ class Evidence:
     @functools.cached_property
     def workflows(self) -> tuple[Workflow, ...]:
         """Its GitHub workflows, in the order of their names."""
-        names = [n for n in self.files.folder(WORKFLOWS) if n.endswith((".yml", ".yaml"))]
+        names = [n for n in self.root.folder(WORKFLOWS) if n.endswith((".yml", ".yaml"))]
         paths = [f"{WORKFLOWS}/{name}" for name in names]
-        return tuple(parse(path, self.files.read(path) or b"", self.files.read) for path in paths)
+        return tuple(parse(path, self.root.read(path) or b"", self.root.read) for path in paths)
 
     @property
     def faults(self) -> Iterator[Defect]:
@@ -251,7 +283,7 @@ class Evidence:
             yield from workflow.faults
         if isinstance(self.eval_file, EvalError):
             details = self.eval_file.details
-            yield Defect(Place(str(CONFIG), details.line), self.eval_file.message, whole=True)
+            yield Defect(self.at(str(CONFIG), details.line), self.eval_file.message, whole=True)
         yield from (fault for fault in self._declared_jobs[1])
 
     @functools.cached_property
@@ -260,7 +292,7 @@ class Evidence:
         found, faults = [], []
         for said in self.audit.jobs:
             path, _, job = said.rpartition(":")
-            raw = self.files.read(path) if path else None
+            raw = self.root.read(path) if path else None
             if raw is None:
                 faults.append(
                     Defect(Place(path or said), f"a job of it is declared ({said}), and it is not there")
@@ -282,7 +314,7 @@ class Evidence:
             for job in workflow.jobs.values():
                 for step in job.steps:
                     if step.script is not None and self._matters(step):
-                        commands, missed = expand(step, job, self.files.read)
+                        commands, missed = expand(step, job, self.root.read)
                         gaps += [(gap, workflow, job) for gap in missed]
                         scripts.append((workflow, job, step, tuple(commands)))
         return tuple(scripts), tuple(gaps)
@@ -296,7 +328,7 @@ class Evidence:
     @functools.cached_property
     def _words(self) -> re.Pattern[str]:
         said = self.audit
-        paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml")
+        paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml", "policy")
         # Of a declared command the longest literal text: `python` alone would take every script of the fleet.
         commands = [
             max(part.split("*"), key=len)
@@ -327,7 +359,35 @@ class Evidence:
                 if kinds:
                     other = any(workflow is read for read in self._declared_jobs[0])
                     uses.append(Use(kinds, command, step, job, workflow, (place, order), said, other))
-        return tuple(uses)
+        return tuple(self._doubted(use) for use in uses)
+
+    def _doubted(self, use: Use) -> Use:
+        """A use, with the doubt that what leads to it was changed before it in its job."""
+        written = {place.file for place in use.places[1:]}
+        for path, command in self.changes(use) if written else ():
+            if path != "." and (hit := next((file for file in written if hits(path, file)), None)):
+                return replace(use, doubt=f"{hit} is changed before, at {command.chain[-1]}")
+        return use
+
+    def changes(self, until: Use, after: Use | None = None) -> Iterator[tuple[str, Command]]:
+        """The paths that the job of a use changes before it (after another use of that job), each with the command."""
+        start = after.order if after is not None and after.job is until.job else (-1, -1)
+        for place, step in enumerate(until.job.steps):
+            if step.script is None or not start[0] <= place <= until.order[0]:
+                continue
+            for order, command in enumerate(expand(step, until.job, self.root.read)[0]):
+                if start < (place, order) < until.order:
+                    for path in touched(command):
+                        yield path, command
+
+    @functools.cached_property
+    def elsewhere(self) -> str | None:
+        """A folder other than `base` in which a command of ours is run."""
+        return next(
+            (c.folder for *_, commands in self.scripts for c in commands
+             if c.folder != self.base and (c.words[:1] or ("",))[0] in ("eval-core", "eval-gate")),
+            None,
+        )  # fmt: skip
 
     def of(self, kind: Kind) -> tuple[Use, ...]:
         """The uses of a kind."""
@@ -338,6 +398,8 @@ class Evidence:
         if not words or {"--help", "-h", "--version"} & set(words):
             return (), False
         verb = next((word for word in words[1:] if not word.startswith("-")), "")
+        if words[0] in ("eval-core", "eval-gate") and command.folder != self.base:
+            return (("write",), False) if "--write" in words else ((), False)
         if (words[0], verb) in OURS:
             return OURS[words[0], verb], False
         if words[0] == "eval-core" and verb == "publish" and "--check" in words:
@@ -399,7 +461,7 @@ class Evidence:
         found: list[Producer] = []
         for context in settings.required:
             for job in use.workflow.jobs.values():
-                if context.name in job.checks:
+                if context.name in (use.checks if job is use.job else job.checks):
                     if job is use.job:
                         found.insert(0, Producer(context, job, True))
                     elif use.job.key in needed(use.workflow, job):

@@ -42,7 +42,7 @@ class Graded(Rule):
             return self.says(
                 "proven",
                 "eval-gate check requires provenance",
-                (Place(f"{POLICY}/floors.toml"), *gate.places),
+                (evidence.at(f"{POLICY}/floors.toml"), *gate.places),
             )
         mend = 'require = ["head", "clean", "provenance"]  in policy/floors.toml'
         return self.says("refuted", "the gate does not require provenance", gate.places, mend=mend)
@@ -101,13 +101,13 @@ class Covered(Rule):
             if not any(fnmatchcase(path, word.removeprefix("./")) for word in named):
                 what = f"{path!r} has marked numbers, and no step checks it"
                 mend = f"eval-core publish --check {path}"
-                return self.says("refuted", what, (Place(path, held[0].line),), mend=mend)
+                return self.says("refuted", what, (evidence.at(path, held[0].line),), mend=mend)
             checked.append(path)
         if not checked:
             what = "the pages that are checked hold no marked number: the check looks at nothing"
             return self.says("refuted", what, uses[0].places, mend="mark the numbers: docs on publishing")
         return self.says(
-            "proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(Place, checked))
+            "proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(evidence.at, checked))
         )
 
 
@@ -123,13 +123,15 @@ def _sidecars(rule: Rule, evidence: Evidence, places: tuple[Place, ...]) -> Find
             held = json.loads(evidence.text(path) or "")
         except (ValueError, RecursionError):
             what = f"the provenance file {path!r} that is declared is absent or not JSON"
-            return rule.says("refuted", what, (Place(path),), mend="write it with the numbers, and commit it")
+            return rule.says(
+                "refuted", what, (evidence.at(path),), mend="write it with the numbers, and commit it"
+            )
         if not isinstance(held, dict) or not held:
             return rule.says(
-                "refuted", f"{path!r} records nothing", (Place(path),), mend="record what produced them"
+                "refuted", f"{path!r} records nothing", (evidence.at(path),), mend="record what produced them"
             )
     return rule.says(
-        "proven", f"{paths[0]} is read, as declared", (Place(paths[0]), *places), basis="declared"
+        "proven", f"{paths[0]} is read, as declared", (evidence.at(paths[0]), *places), basis="declared"
     )
 
 

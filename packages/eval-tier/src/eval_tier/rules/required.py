@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from eval_tier.evidence.repository import Evidence
+from eval_tier.evidence.repository import Evidence, Use, needed
 from eval_tier.evidence.settings import Unknown
 from eval_tier.models import Finding, Half
 from eval_tier.rules.base import Rule, command_of
-from eval_tier.workflow.aggregate import honest
+from eval_tier.workflow.aggregate import STATUS, carries, honest
 from eval_tier.workflow.conditions import covers, reach
 from eval_tier.workflow.models import Job, Workflow
 
@@ -171,10 +171,14 @@ class Honest(_Effect):
                 "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
             )
         if found.direct:
-            return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
+            return self._direct(evidence, gate)
         if any(place == gate.job.place for _, place in gate.masks):
             what = f"continue-on-error of {gate.job.key!r} makes its result a success for {found.job.key!r}"
             return self.says("refuted", what, (gate.job.place,), mend="take it away", evidence=evidence)
+        if lost := carries(gate.workflow, found.job, gate.job.key):
+            what = f"the job {lost!r} succeeds where {gate.job.key!r} fails, and {found.job.key!r} looks at it alone"
+            mend = f"let {found.job.key!r} need {gate.job.key!r} itself"
+            return self.says("refuted", what, (gate.workflow.jobs[lost].place,), mend=mend, evidence=evidence)
         for event in ("fork", "branch"):
             truth, why, place = reach(gate.workflow, found.job.key, event)
             if covers(gate.workflow, event, evidence.branch)[0] == "true" and truth in ("false", "varies"):
@@ -190,6 +194,25 @@ class Honest(_Effect):
         return self.says(
             "proven", f"{found.job.key!r} fails unless every job succeeded", (place,), evidence=evidence
         )
+
+    def _direct(self, evidence: Evidence, gate: Use) -> Finding:
+        """A job that needs others is skipped where one of them fails, unless its `if` says otherwise."""
+        if STATUS.search(gate.job.condition or ""):
+            return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
+        settings = evidence.settings
+        required = (
+            ()
+            if isinstance(settings, Unknown) or isinstance(settings.required, Unknown)
+            else settings.required
+        )
+        names = {context.name for context in required}
+        for key in sorted(needed(gate.workflow, gate.job)):
+            other = gate.workflow.jobs[key]
+            if not names & set(other.checks):
+                what = f"{gate.job.key!r} is skipped where {key!r} fails, and a skipped check passes"
+                mend = f'require "{other.checks[0]}", too, or one job with `if: always()` that needs both'
+                return self.says("refuted", what, (gate.job.place, other.place), mend=mend, evidence=evidence)
+        return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
 
 
 def _snapshot(evidence: Evidence) -> str:

@@ -73,6 +73,7 @@ class _Expansion:
                 chain=(*outer.chain, *command.chain),
                 mask=outer.mask or command.mask,
                 doubt=outer.doubt or command.doubt or stripped.doubt,
+                folder=outer.folder,
             )
             if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
                 outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
