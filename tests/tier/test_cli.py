@@ -11,6 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, tier, whole, workflow
 
+from eval_tier.audit import origin
+from eval_tier.evidence.settings import sealed
+
 PAGE = (ROOT / "docs" / "audit.md").read_text()
 
 
@@ -144,14 +147,86 @@ name = "OWNER/far"
     done = tier(here, "audit", "--fleet", "fleet.toml")
     assert done.code == 1 and "1 below its declared tier" in done.out
     assert re.search(r"masked .* 1  final", done.out) and "no retrieval | <b> (declared)" in done.out
-    assert re.search(r"OWNER/far +0", done.out)
+    assert re.search(r"OWNER/far +\? +its files were not given", done.out)
     assert "\\|" in tier(here, "audit", "--fleet", "fleet.toml", "--format", "markdown").out
     assert tier(here, "why", "masked", "--fleet", "fleet.toml").code == 0
     assert "did you mean 'masked'" in tier(here, "why", "maskt", "--fleet", "fleet.toml").err
     (here / "fleet.toml").write_text(text.replace('path = "masked"', 'path = "good"'))
     assert "is named twice" in tier(here, "audit", "--fleet", "fleet.toml").err
     (here / "fleet.toml").write_text(text.replace("tier = 2", "teir = 2"))
-    assert "fleet.toml:4" in tier(here, "audit", "--fleet", "fleet.toml").err
+    assert (
+        "fleet.toml:4" in (said := tier(here, "audit", "--fleet", "fleet.toml").err)
+        and "at least" not in said
+    )
+    (here / "fleet.toml").write_text(text.replace("tier = 2", 'audit.states.T203 = "trust me"'))
+    done = tier(here, "audit", "--fleet", "fleet.toml")
+    assert (
+        done.code == 1
+        and "error  good: audit.states.T203: only what no file can show is declared" in done.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("fleet", "edit", "why"),
+    [
+        ('name = "acme/search"', {}, "is of o/r, not of acme/search"),
+        ("", {"branch": "release"}, "is of 'release', and the default branch is 'main'"),
+        ("", {"default": "trunk"}, "is of 'main', and the default branch is 'trunk'"),
+        ("", {"forge": "gitlab"}, "is of gitlab, which does not run .github/workflows"),
+    ],
+)
+def test_a_snapshot_of_another_repository_branch_or_forge_says_nothing(
+    here: Path, fleet: str, edit: dict[str, str], why: str
+) -> None:
+    """K7: what another repository requires is not what this one does."""
+    held = json.loads(REQUIRED)
+    if "default" in edit:
+        held["calls"][0]["body"]["default_branch"] = edit.pop("default")
+    if "forge" in edit:
+        held |= {"calls": [], "settings": {"required": [{"context": "gate"}], "bypass": [], "admins": True,
+                 "queue": False, "pipelines": {"only_allow_merge_if_pipeline_succeeds": True}}}  # fmt: skip
+    if "branch" in edit:
+        for call in held["calls"]:
+            call["path"] = call["path"].replace("/main", f"/{edit['branch']}")
+    (here / "other.json").write_text(json.dumps(sealed(held | edit)))
+    (here / "other.toml").write_text(
+        f'schema = "fleet-v1"\n[[repository]]\npath = "good"\nsettings = "other.json"\n{fleet}\n'
+    )
+    found = json.loads(tier(here, "audit", "--fleet", "other.toml", "--format", "json").out)["repositories"][
+        0
+    ]
+    assert (found["mechanism"], found["effect"], found["ceiling"]) == (3, 1, 3)
+    assert why in next(one["what"] for one in found["findings"] if one["rule"] == "T221")
+
+
+def test_where_a_clone_comes_from(tmp_path: Path) -> None:
+    for url, name in (
+        ("https://forge.example/acme/search.git", "acme/search"),
+        ("git@forge.example:acme/search", "acme/search"),
+        ("ssh://git@forge.example:22/acme/search.git/", "acme/search"),
+        ("../search", None),
+    ):
+        (tmp_path / ".git").mkdir(exist_ok=True)
+        (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n\tfetch = x\n')
+        assert origin(tmp_path) == name
+
+
+def test_a_folder_of_a_repository_is_asked_for_its_own_harness(tmp_path: Path) -> None:
+    """Workflows stand at the top, the harness below; each command counts in the folder in which it is run."""
+    below = {f"svc/{path}": data for path, data in whole().items() if not path.startswith(".github")}
+    steps = STEPS.replace("run: eval", "working-directory: svc\n        run: eval")
+    commit(put(tmp_path, below | {CI: workflow(steps).encode()}))
+    for words in ([], ["--work-tree"]):
+        assert tier(tmp_path, "audit", "svc", "--min-mechanism", "3", *words).code == 0
+    assert "eval-tier audit svc" in tier(tmp_path, "why", ".").out
+    assert "could not be read" in tier(tmp_path, "why", "svc/eval.toml").out
+
+
+def test_what_cannot_be_read_is_told_in_every_format(here: Path) -> None:
+    folder = commit(put(here / "broken", whole() | {".github/workflows/x.yml": b"a: ["}))
+    for form in ("table", "markdown", "badge", "json"):
+        done = tier(here, "audit", folder, "--format", form)
+        assert done.code == 1 and "x.yml" in done.out + done.err
 
 
 def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:

@@ -27,9 +27,13 @@ def test_k7_with_the_required_check_it_is_tier_3_for_thirty_days(
     snapshot = tmp_path / "settings.json"
     seen = datetime.now(UTC) - timedelta(days=age)
     snapshot.write_bytes(settings("all-green", observed=f"{seen:%Y-%m-%dT%H:%M:%SZ}"))
-    done = tier(ROOT, "audit", ".", "--work-tree", "--settings", snapshot, "--min-tier", "3")
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(
+        f'schema = "fleet-v1"\n[[repository]]\nname = "o/r"\npath = "{ROOT}"\nsettings = "{snapshot}"\n'
+    )
+    done = tier(ROOT, "audit", "--fleet", fleet, "--work-tree", "--min-tier", "3")
     assert done.code == code and said in done.out, done.out
-    why = tier(ROOT, "why", ".", "--work-tree", "--settings", snapshot).out
+    why = tier(ROOT, "why", "o/r", "--fleet", fleet, "--work-tree").out
     assert ("more than 30" in why) == (code == 1) and f"observed {seen:%Y-%m-%d}" in why
 
 

@@ -135,7 +135,7 @@ def put(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 def commit(folder: Path) -> Path:
     """The folder as a git repository of one commit."""
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run(
             ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
             cwd=folder,

@@ -92,8 +92,9 @@ class Placement:
         return self.declared is not None and self.state == "placed" and self.effect < self.declared
 
     def short(self, rule: str | None = None) -> Placement:
-        """The same without the findings that hold, but for one rule: all that tables and exit codes ask for."""
-        kept = tuple(f for f in self.findings if not f.holds or f.rule == rule)
+        """The same without the findings that hold, but for one rule and the word of the audited: all that tables and
+        exit codes ask for."""
+        kept = tuple(f for f in self.findings if not f.holds or f.rule == rule or f.basis == "self-attested")
         return replace(self, findings=kept)
 
     def blocking(self, *, half: Half | None = None) -> tuple[Finding, ...]:

@@ -99,6 +99,8 @@ def audit(
     from eval_tier import render
 
     _rules(explain)
+    if work_tree and revision != "HEAD":
+        raise click.UsageError("--ref reads a commit and --work-tree what lies on the disk: name one of them")
     subjects = _subjects(paths, fleet_file, settings)
     if form == "badge" and len(subjects) != 1:
         raise click.UsageError(f"a badge is one repository's, and {len(subjects)} are audited")
@@ -108,7 +110,7 @@ def audit(
     for placement in _all(subjects, revision, now, work_tree):
         if form == "json":  # as they come: a fleet's findings are many
             click.echo(render.begin(now) if not placements else ",")
-            click.echo(render.one(placement), nl=False)
+            click.echo(render.one(placement, explain), nl=False)
         placements.append(placement.short(explain))
     bar, short = _bar(placements, min_tier, min_mechanism)
     if form == "json":
@@ -120,10 +122,14 @@ def audit(
     elif explain is not None:
         click.echo(render.by_rule(placements, explain))
     else:
-        click.echo(render.as_table(placements, now, bar))
+        known = {subject.title: subject.words(fleet_file) for subject in subjects}
+        click.echo(render.as_table(placements, now, bar, known))
         for line in [] if earlier is None else _drift(placements, earlier):
             click.echo(line)
         _say_slow()
+    if form != "json" and form != "table":
+        for line in render.faults(placements):
+            click.echo(line, err=True)
     return _exit(placements, short, earlier)
 
 
@@ -244,7 +250,8 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
         from eval_tier.evidence.settings import read_settings
 
         read_settings(settings.read_bytes(), str(settings), datetime.now(UTC))  # malformed: wrong usage
-    return [folder(path, settings) for path in named]
+    # A folder that is named twice, as by a pattern and by hand, is one repository.
+    return [folder(path, settings) for path in {path.resolve(): path for path in named}.values()]
 
 
 #: Repositories for which it pays to start another process.
@@ -335,6 +342,8 @@ def _drift(placements: list[Placement], earlier: dict[str, int]) -> list[str]:
     gone = dict(earlier)
     for placement in placements:
         before = gone.pop(placement.name, None)
+        if placement.state != "placed":
+            continue
         if before is None:
             lines.append(f"new   {clip(placement.name, 40)}: tier {placement.effect}")
         elif before != placement.effect:

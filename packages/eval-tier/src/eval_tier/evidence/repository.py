@@ -473,7 +473,13 @@ class Evidence:
     @property
     def settings(self) -> Settings | Unknown:
         """What the forge's settings are, or why that is not known."""
-        return self._settings if self._settings is not None else self._missing
+        if self._settings is None:
+            return self._missing
+        forge = self._settings.forge
+        if forge not in ("github", "gitea", "forgejo") and self.workflows and not self.audit.jobs:
+            what = f"the snapshot is of {forge}, which does not run {WORKFLOWS}"
+            return Unknown(what, 'declare the job that grades: audit.jobs = ["FILE:JOB"]')
+        return self._settings
 
 
 def needed(workflow: Workflow, job: Job) -> set[str]:

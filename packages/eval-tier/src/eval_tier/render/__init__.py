@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -61,7 +62,7 @@ def next_step(placement: Placement) -> str:
     """The one thing to do."""
     if placement.state == "not-applicable":
         return "–"
-    if placement.state == "unread":
+    if placement.mend:
         return placement.mend
     if placement.final and not placement.below:
         return "– (declared final)"
@@ -74,8 +75,9 @@ def next_step(placement: Placement) -> str:
     return worst.mend or f"eval-tier why {placement.name}"
 
 
-def as_table(placements: Sequence[Placement], now: datetime, bar: str) -> str:
-    """The fleet as an aligned table, one repository a row, and a line on all of them."""
+def as_table(placements: Sequence[Placement], now: datetime, bar: str, words: Mapping[str, str] = {}) -> str:
+    """The fleet as an aligned table, one repository a row, and a line on all of them; `words`: what names each."""
+    width = 60 if sys.stdout.isatty() else 160
     rows = [("repository", "commit", "tier", "not gated", "next step")]
     for placement in placements:
         tiers = tier_of(placement)
@@ -84,15 +86,16 @@ def as_table(placements: Sequence[Placement], now: datetime, bar: str) -> str:
             clip(placement.name, 30),
             commit,
             tiers[0],
-            clip(missing(placement), 60),
-            clip(next_step(placement), 60),
+            clip(missing(placement), width),
+            clip(next_step(placement), width),
         )
         rows.append(row)
         rows += [("", "", more, "", "") for more in tiers[1:]]
-    return "\n".join([table(rows), *_faults(placements), _foot(placements, now, bar)])
+    return "\n".join([table(rows), *faults(placements), _foot(placements, now, bar, words)])
 
 
-def _faults(placements: Sequence[Placement]) -> list[str]:
+def faults(placements: Sequence[Placement]) -> list[str]:
+    """What of the repositories could not be read, and what broke."""
     lines = []
     for placement in placements:
         for fault in placement.faults[:5]:
@@ -109,7 +112,7 @@ def _faults(placements: Sequence[Placement]) -> list[str]:
     return lines
 
 
-def _foot(placements: Sequence[Placement], now: datetime, bar: str) -> str:
+def _foot(placements: Sequence[Placement], now: datetime, bar: str, words: Mapping[str, str]) -> str:
     parts = [f"read {now:%Y-%m-%d}", count(len(placements), "repository", "repositories")]
     if bar:
         parts.append(bar)
@@ -119,9 +122,12 @@ def _foot(placements: Sequence[Placement], now: datetime, bar: str) -> str:
             f"settings observed {seen[0]:%Y-%m-%d}"
             + ("" if seen[0].date() == seen[-1].date() else f" to {seen[-1]:%Y-%m-%d}")
         )
+    own = [p.name for p in placements if any(f.basis == "self-attested" for f in p.findings)]
+    if own:
+        parts.append(f"settings of {safe(own[0])}{' and others' if own[1:] else ''} are self-attested")
     first = next((p for p in placements if p.state == "placed" and not p.final and p.blocking()), None)
     if first is not None:
-        parts.append(f"why: eval-tier why {safe(first.name)}")
+        parts.append(f"why: eval-tier why {safe(words.get(first.name, first.name))}")
     return " · ".join(parts)
 
 
@@ -180,7 +186,9 @@ def by_rule(placements: Sequence[Placement], rule: str) -> str:
                 rows.append(
                     (clip(placement.name, 30), _word(finding), clip(finding.what, 110), where(finding))
                 )
-    return table(rows) if rows else "no repository was asked"
+        if placement.state != "placed":
+            rows.append((clip(placement.name, 30), "?", clip(placement.reason, 110), ""))
+    return table(rows)
 
 
 def as_markdown(placements: Sequence[Placement]) -> str:
@@ -208,9 +216,12 @@ def begin(now: datetime) -> str:
     return f'{{\n "schema": "{SCHEMA}",\n "read": "{_time(now)}",\n "repositories": ['
 
 
-def one(placement: Placement) -> str:
-    """One repository of the document."""
-    return as_json(as_dict(placement))
+def one(placement: Placement, rule: str | None = None) -> str:
+    """One repository of the document, with the findings of one rule where it is named."""
+    held = as_dict(placement)
+    if rule is not None:
+        held["findings"] = [finding for finding in held["findings"] if finding["rule"] == rule]
+    return as_json(held)
 
 
 def as_dict(placement: Placement) -> dict[str, Any]:

@@ -76,9 +76,16 @@ class Published(Rule):
 
 class Covered(Rule):
     """A number that nothing checks drifts from what was measured. Each page with marked numbers must be named by a
-    publish step; numbers of other repositories' pages are covered by their declared publish command."""
+    publish step; numbers of other repositories' pages are covered by their declared publish command. A number without
+    a mark is not seen: mark each that you quote."""
 
-    id, tier, title, requires, declarable = "T303", 3, "every outward number is covered", ("T302",), True
+    id, tier, title, requires, declarable = (
+        "T303",
+        3,
+        "every marked number of a page is covered",
+        ("T302",),
+        True,
+    )
 
     def check(self, evidence: Evidence) -> Finding:
         uses = evidence.of("publish")
