@@ -150,6 +150,10 @@ name = "OWNER/far"
     assert re.search(r"OWNER/far +\? +its files were not given", done.out)
     assert "\\|" in tier(here, "audit", "--fleet", "fleet.toml", "--format", "markdown").out
     assert tier(here, "why", "masked", "--fleet", "fleet.toml").code == 0
+    (here / "policy").mkdir(exist_ok=True)
+    (here / "policy" / "fleet.toml").write_text(text)
+    assert "1 below its declared tier" in tier(here, "audit", "good", here / "good").out
+    (here / "policy" / "fleet.toml").unlink()
     assert "did you mean 'masked'" in tier(here, "why", "maskt", "--fleet", "fleet.toml").err
     (here / "fleet.toml").write_text(text.replace('path = "masked"', 'path = "good"'))
     assert "is named twice" in tier(here, "audit", "--fleet", "fleet.toml").err

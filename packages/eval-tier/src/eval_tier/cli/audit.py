@@ -28,7 +28,7 @@ A tier is the longest prefix of rungs whose every predicate is proven; what is u
 is what files show, the effect what the forge's settings make of it.
 
 \b
-Exit codes: 0 all at or above the bar (without one: something was placed); 1 one is below, undetermined, or has a
+Exit codes: 0 all at or above the bar (without one: something was placed); 1 some are below or undetermined, or have a
 malformed file; 2 wrong usage or fleet file; 3 one could not be read (no repository, no such commit), or a rule broke.
 """
 
@@ -50,7 +50,7 @@ _SETTINGS = click.option(
     "--settings",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The snapshot of the one repository that is named.",
+    help="What the forge requires, of the one PATH.",
 )
 
 
@@ -133,7 +133,10 @@ def audit(
     return _exit(placements, short, earlier)
 
 
-@click.command(epilog="\b\nExamples:\n  eval-tier why .\n  eval-tier why kb-agent --fleet policy/fleet.toml")
+@click.command(
+    epilog="\b\nExamples:\n  eval-tier why .\n  eval-tier why kb-agent --fleet policy/fleet.toml\n\n"
+    "Exit codes: 0 placed; 1 undetermined, or a malformed file; 2 wrong usage or fleet file; 3 it could not be read."
+)
 @click.argument("repository", default=".", metavar="[REPO]")
 @_FLEET
 @_REF
@@ -250,8 +253,14 @@ def _subjects(paths: tuple[Path, ...], fleet_file: Path | None, settings: Path |
         from eval_tier.evidence.settings import read_settings
 
         read_settings(settings.read_bytes(), str(settings), datetime.now(UTC))  # malformed: wrong usage
+    # What the fleet declares of a folder holds however it is named.
+    declared = {}
+    if settings is None and FLEET.is_file():
+        fleet = [Subject(Path().absolute(), repository) for repository in read_fleet(FLEET).repository]
+        declared = {subject.path.resolve(): subject for subject in fleet if subject.path is not None}
     # A folder that is named twice, as by a pattern and by hand, is one repository.
-    return [folder(path, settings) for path in {path.resolve(): path for path in named}.values()]
+    apart = {path.resolve(): path for path in named}
+    return [declared.get(place) or folder(path, settings) for place, path in apart.items()]
 
 
 #: Repositories for which it pays to start another process.

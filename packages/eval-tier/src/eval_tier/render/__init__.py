@@ -67,7 +67,7 @@ def next_step(placement: Placement) -> str:
     if placement.final and not placement.below:
         return "– (declared final)"
     if placement.state == "undetermined":
-        return "declare its commands, or not_applicable, in policy/fleet.toml"
+        return "declare its commands, or not_applicable, in policy/fleet.toml (docs/audit.md)"
     block = placement.blocking()
     if not block:
         return "–"
