@@ -27,20 +27,36 @@ SCRIPTS = [
     "gate > out.txt", "gate 2> /dev/null", "gate <<< text", "gate <<EOF\ntext\nEOF", "false || gate",
     "GATE=gate\n$GATE",
     'GATE="gate now"\n$GATE', "trap 'exit 0' EXIT\ngate", "trap 'rm -f x' EXIT\ngate", "gate || echo no", "gate || :",
-    "gate\nexit 0", "set +e\ngate\nexit 0", "set +e; gate; exit $?", "gate || rc=$?\nexit $rc", "gate || rc=$?\necho d",
+    "gate\nexit 0", "set +e\ngate\nexit 0", "set +e; gate; exit $?", "gate || rc=$?\nexit $rc",
+    "gate || rc=$?\necho d",
     "X=1 gate", "time gate", "gate \\\n  now", "# gate || true\ngate",
     "case a in a) gate;; esac", "if [ -n x ]; then gate; fi",
+    "g() { gate; echo d; }\ng || exit 1", "g() { gate; echo d; }\nif ! g; then exit 1; fi",
+    "g() { gate; echo d; }\ng && echo ok", "( gate; echo d ) || exit 1", "{ gate; echo d; } && echo ok",
+    "{ gate; echo d; } || exit 1", "X=$(gate; true)", "g() { gate; }\ng || exit 1",
+    "g() { gate; }\nif ! g; then exit 1; fi",
+    "g() { echo a; gate; }\ng || exit 1", "( gate ) || exit 1", "g() { gate; echo d; }\ng",
+    "while ! gate; do exit 1; done",
+    "trap 'exit 0' ERR\ngate", "trap 'exit 0' 0\ngate", "f() { exit 0; }\ntrap f EXIT\ngate",
+    "trap 'exit $?' EXIT\ngate",
+    "eval 'set +e'\ngate\necho d", "eval gate", "eval 'gate || true'", "shopt -u -o errexit\ngate\necho d",
+    "set +e; gate; rc=$?; if [ $rc -ne 0 ]; then exit $rc; fi",
+    "set +e\ngate\nrc=$?\nif [ \"$rc\" != 0 ]; then exit 3; fi",
+    "set +e\ngate\nrc=$?\nif [ $rc -ne 0 ]; then echo no; fi", "gate & wait $!", "gate & wait $!\necho d",
+    "gate || rc=$?; exit ${rc:-0}", "die() { echo no; exit 1; }\ngate || die x", "die() { echo no; }\ngate || die x",
+    "if ! gate; then exit $?; fi", "if ! gate; then echo x; exit 1; fi\necho d", "gate || exit 256", "gate || exit",
+    "set +e\ngate || exit 1\necho d", "set +e\nif ! gate; then exit 1; fi\necho d",
     "echo before\ngate\necho after", "until gate; do exit 1; done", "set +eu\ngate\necho x", "set -x\ngate",
 ]  # fmt: skip
 STRICTER = {
+    *((shell, "while ! gate; do exit 1; done") for shell in SHELLS),
+    ("recipe", "trap 'exit 0' ERR\ngate"),
     (None, "until gate; do exit 1; done"),
     ("bash", "until gate; do exit 1; done"),
     ("recipe", "until gate; do exit 1; done"),
     ("bash {0}", "until gate; do exit 1; done"),
     ("recipe", "for i in a b; do gate; done"),
     ("bash {0}", "for i in a b; do gate; done"),
-    ("recipe", "gate || rc=$?\nexit $rc"),
-    ("bash {0}", "gate || rc=$?\nexit $rc"),
 }
 _BASH_ALONE = ("pipefail", "PIPESTATUS", "<<<", "time ")
 
@@ -75,7 +91,16 @@ def test_a_failure_is_masked_where_the_real_shell_exits_0(programs: Path, shell:
 
 @pytest.mark.parametrize(
     "script",
-    ["if [ -f x ]; then gate; fi", "[ -f x ] && gate\ntrue", "[ -f x ] || gate", "for i in $X; do gate; done",
+    [
+     "if [ \"$A\" = bot ]; then exit 0; fi\ngate", "[ -z \"$CI\" ] || exit 0\ngate",
+     "[ \"$A\" = bot ] && exit 0\ngate",
+     "case \"$A\" in bot) exit 0;; esac\ngate", "if git diff --quiet; then echo skip; exit; fi\ngate",
+     "skip() { exit 0; }\n[ -n \"$K\" ] || skip\ngate", "g() { [ -n \"$X\" ] || return 0; gate; }\ng",
+     "for a in x y; do [ $a = z ] || continue; gate; done", "for a in x y; do break; gate; done",
+     "\ue000\ue000 || exit 0\ngate", "if [ $rc -ne 0 ]; then exit $other; fi\ngate", "set -n\ngate",
+     "set -o noexec\ngate",
+     "export PATH=$PWD/fake:$PATH\ngate", "PATH=.:$PATH\ngate",
+     "if [ -f x ]; then gate; fi", "[ -f x ] && gate\ntrue", "[ -f x ] || gate", "for i in $X; do gate; done",
      "case $X in a) gate;; esac", "exit 0\ngate", "exec other\ngate", "while read l; do gate; done"],
 )  # fmt: skip
 def test_what_may_not_be_run_is_doubted(script: str) -> None:
@@ -84,7 +109,30 @@ def test_what_may_not_be_run_is_doubted(script: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["f() { gate; }", "echo gate", "# gate", "cat <<EOF\ngate\nEOF", "x='gate'"]
+    "script",
+    ["[ -f x ] || exit 1\ngate", "if [ $rc -ne 0 ]; then exit $rc; fi\ngate",
+     "f() { [ -f x ] || return 0; echo; }\nf\ngate",
+     "for i in a b; do [ $i = a ] || continue; echo; done\ngate", "( [ -f x ] || exit 0 )\ngate",
+     "f() { return 0; }\nf\ngate",
+     'export PATH="$HOME/.local/bin:$PATH"\ngate', "if [ -f x ]; then exit 2; fi\ngate",
+     "case $x in a) exit 1;; esac\ngate"],
+)  # fmt: skip
+def test_what_ends_another_part_or_with_a_failure_is_no_doubt(script: str) -> None:
+    (gate,) = [one for one in commands(script, "f", 1)[0] if "gate" in one.words]
+    assert gate.doubt is None and gate.mask is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "f() { gate; }",
+        "echo gate",
+        "command -v gate",
+        "alias gate=true\ngate",
+        "# gate",
+        "cat <<EOF\ngate\nEOF",
+        "x='gate'",
+    ],
 )
 def test_what_is_no_command_is_none(script: str) -> None:
     assert [one for one in commands(script, "f", 1)[0] if one.words[0] == "gate"] == []
@@ -100,7 +148,14 @@ def test_lines_redirections_and_expressions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "runner"), [("pwsh", "ubuntu-latest"), ("python", "ubuntu-latest"), (None, "windows-latest")]
+    ("shell", "runner"),
+    [
+        *(
+            (shell, "ubuntu-latest")
+            for shell in ("pwsh", "python", "bash -n {0}", "bash -c true {0}", "bash -O x {0}")
+        ),
+        (None, "windows-latest"),
+    ],
 )
 def test_other_shells_are_gaps(shell: str | None, runner: str) -> None:
     found, gaps = commands("gate", "f", 1, shell, runner)

@@ -16,6 +16,15 @@ from eval_tier.workflow.tasks import Makefile, Task, Unread, nox_sessions, npm_s
 #: Calls within one another, and commands of one step.
 MOST_DEPTH, MOST_COMMANDS = 8, 5_000
 
+#: Variables that change what a shell runs, or which program a name stands for.
+_CHANGES = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PATH")
+
+#: What a sourced file may do to what follows it.
+_LEAVES = re.compile(r"\b(?:trap|exit|return|alias|exec|eval|shopt|unset)\b|\bset\s+\+|\bPATH=")
+_FUNCTION = re.compile(
+    r"^[ \t]*(?:function[ \t]+)?([\w:.-]+)[ \t]*\([ \t]*\)|^[ \t]*function[ \t]+([\w:.-]+)", re.MULTILINE
+)
+
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
@@ -28,6 +37,7 @@ class _Outer:
     doubt: str | None = None
     calls: tuple[str, ...] = ()
     folder: str = "."
+    functions: tuple[str, ...] = ()  # of files that were sourced
 
     def under(self, command: Command, stripped: Stripped, call: str) -> _Outer:
         return replace(
@@ -50,7 +60,9 @@ def expand(step: Step, job: Job, read: Reader) -> tuple[list[Command], list[Gap]
     runner = job.runner or "ubuntu-latest"
     found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, runner, step.env)
     expansion.gaps += gaps
-    expansion.take(found, _Outer(folder=posixpath.normpath(step.folder or ".")))
+    changed = next((name for name in _CHANGES if name in step.env), None)
+    doubt = None if changed is None else f"the variable {changed} changes what is run"
+    expansion.take(found, _Outer(folder=posixpath.normpath(step.folder or "."), doubt=doubt))
     return expansion.commands, expansion.gaps
 
 
@@ -67,6 +79,7 @@ class _Expansion:
                 self.gap(outer.chain, f"the step comes to more than {MOST_COMMANDS:,} commands")
                 return
             stripped = strip(command.words)
+            first = next((word for word in command.words if "/" in word), "")
             command = replace(
                 command,
                 words=stripped.words,
@@ -75,6 +88,11 @@ class _Expansion:
                 doubt=outer.doubt or command.doubt or stripped.doubt,
                 folder=outer.folder,
             )
+            if command.words and command.words[0] in outer.functions:
+                self.gap(command.chain, f"{command.words[0]!r} is a function of a file that is sourced")
+                continue
+            if stripped.script is None and (own := self._own(first, outer.folder)) is not None:
+                stripped = replace(stripped, words=(first, *stripped.words[1:]), script=own)
             if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
                 outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
                 continue
@@ -83,6 +101,32 @@ class _Expansion:
                 self.gap(command.chain, stripped.gap)
             else:
                 self.call(command, stripped, outer)
+                if stripped.words[:1] in ((".",), ("source",)) and stripped.script is not None:
+                    outer = self._sourced(stripped.script, outer)
+
+    def _own(self, word: str, folder: str) -> str | None:
+        """A relative path to a program, where that is a file of the repository."""
+        if (
+            not word
+            or word.startswith((UNKNOWN, "/", "-"))
+            or UNKNOWN in folder
+            or not re.search("/(bin|Scripts)/", f"/{word}")
+        ):
+            return None
+        whole = posixpath.normpath(posixpath.join(folder, word))
+        return word if not whole.startswith("..") and self._read(whole) is not None else None
+
+    def _sourced(self, path: str, outer: _Outer) -> _Outer:
+        """What holds after a file was sourced: its functions, and a doubt where it may change the shell."""
+        raw = (
+            None
+            if UNKNOWN in path + outer.folder
+            else self._read(posixpath.normpath(posixpath.join(outer.folder, path)))
+        )
+        text = (raw or b"").decode("utf-8", "replace")
+        names = tuple(one[0] or one[1] for one in _FUNCTION.findall(text))
+        doubt = f"{path}, which is sourced before, may change what is run" if _LEAVES.search(text) else None
+        return replace(outer, functions=(*outer.functions, *names), doubt=outer.doubt or doubt)
 
     def gap(self, chain: tuple[Place, ...], what: str) -> None:
         if len(self.gaps) < 200:
@@ -126,8 +170,8 @@ class _Expansion:
                 self._task(
                     command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0])
                 )
-        elif name == "just" and len(words) > 1:
-            self.gap(command.chain, "what a justfile runs is not read")
+        elif name in ("just", "task", "mise", "invoke", "inv", "doit", "rake") and len(words) > 1:
+            self.gap(command.chain, f"what `{name}` runs is not read")
 
     def _inner(self, command: Command, stripped: Stripped, outer: _Outer, call: str) -> _Outer | None:
         if call in outer.calls:

@@ -22,7 +22,6 @@ _BEFORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("pipx", "run"), ("--spec", "--python")),
     (("poetry", "run"), ()),
     (("pdm", "run"), ("-p",)),
-    (("hatch", "run"), ("-e",)),
     (("rye", "run"), ()),
     (("pipenv", "run"), ()),
     (("pixi", "run"), ("-e", "--environment")),
@@ -39,6 +38,9 @@ _BEFORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("stdbuf",), ()),
     (("command",), ()),
     (("exec",), ()),
+    (("setsid",), ()),
+    (("unbuffer",), ()),
+    (("ionice",), ("-c", "-n")),
     (("xvfb-run",), ("-s", "-n", "--server-args")),
     (("coverage", "run"), ()),
 )  # fmt: skip
@@ -85,6 +87,12 @@ def strip(words: Sequence[str]) -> Stripped:
                 "xargs runs it once for each of its inputs",
             )
             continue
+        if left[0] == "command" and any(re.fullmatch(r"-\w*[vV]\w*", word) for word in left[1:2]):
+            break  # only says where it is
+        if left[:2] == ["hatch", "run"]:
+            return Stripped(
+                tuple(left), doubt=doubt, gap="what `hatch run` names may be a script of pyproject.toml"
+            )
         found = next((b for b in _BEFORE if tuple(left[: len(b[0])]) == b[0]), None)
         if found is not None:
             rest = _after(left[len(found[0]) :], found[1])
@@ -116,10 +124,12 @@ def _ended(left: list[str], doubt: str | None) -> Stripped:
         return Stripped(tuple(left), script=left[1], doubt=doubt)
     if name in _SHELLS:
         return _shell([name, *left[1:]], doubt)
-    if "/" in left[0] and not left[0].startswith("\0"):
+    if "/" in left[0]:
         inside = "/bin/" in left[0] or "/Scripts/" in left[0]
         if inside or left[0].startswith("/"):
             return Stripped((MODULES.get(name, name), *left[1:]), doubt=doubt)
+        if left[0].startswith("\0"):
+            return Stripped(tuple(left), doubt=doubt)
         return Stripped(tuple(left), script=left[0], doubt=doubt)
     return Stripped((MODULES.get(left[0], left[0]), *left[1:]), doubt=doubt)
 

@@ -26,16 +26,30 @@ HOLE = "\ue000"
 
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _OUTPUT = {">", ">>", "&>", "&>>", ">|"}
+#: A test that a variable is not 0.
+_NONZERO = re.compile(
+    r"\[{1,2}\s+\"?\$\{?(\w+)\}?\"?\s+(?:-ne|!=|-gt)\s+\"?0\"?\s+\]{1,2}|\(\(\s*(\w+)(?:\s*(?:!=|>)\s*0)?\s*\)\)"
+)
+#: Text of a trap that ends the script with another code than the one that it had.
+_ENDS_WELL = re.compile(r"\bexit\b(?!\s+(?:[1-9]|\"?\$\?))|\bset\s+\+")
+#: A PATH whose first folder is one of the repository.
+_SHADOW = re.compile(r"[\"']?(?:\$\{?(?:PWD|GITHUB_WORKSPACE)\}?|\$\(pwd\)|`pwd`|\.{1,2}[/:]|[\w-]+[/:])")
 _WORDLESS = ("comment", ";", "&", "\n", ";;")
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What holds for all commands of a part: why failure is lost, why it may not be run, and whether it is last."""
+    """What holds for all commands of a part: why failure is lost, why it may not be run, and whether it is last.
+
+    `quiet`: why a failure does not end the script by itself; it counts all the same where something asks for it.
+    `tested`: something asks for it, so that `set -e` is off in all of the part.
+    """
 
     mask: str | None = None
+    quiet: str | None = None
     doubt: str | None = None
     last: bool = True
+    tested: bool = False
     depth: int = 0
     calls: tuple[str, ...] = ()
 
@@ -44,6 +58,10 @@ class _Around:
 
     def doubted(self, why: str) -> _Around:
         return self if self.doubt else replace(self, doubt=why)
+
+    def asked(self) -> _Around:
+        """Within what is tested: of its parts the last alone counts."""
+        return replace(self, depth=self.depth + 1, quiet=None, last=True, tested=True)
 
     def inner(self, *, last: bool | None = None) -> _Around:
         return replace(self, depth=self.depth + 1, last=self.last if last is None else last)
@@ -57,6 +75,10 @@ class _State:
     functions: dict[str, Node] = field(default_factory=dict)
     ended: str | None = None
     lost: str | None = None  # by a trap
+    left: dict[str, str] = field(
+        default_factory=dict
+    )  # by what is left early (script, function, loop): the doubt
+    nonzero: frozenset[str] = frozenset()  # variables that are not 0 here
 
 
 def commands(
@@ -103,15 +125,24 @@ def _flags(script: str, shell: str | None, runner: str) -> tuple[bool, bool] | s
         words = [w for w in shell.split() if w.rsplit("/", 1)[-1] != "env" and w != "-S"]
         if not words or words[0].rsplit("/", 1)[-1] not in ("bash", "sh", "dash"):
             return f"{shell!r} is no shell that is read"
-        return _options(words[1:], False, False)
+        return _started(words[1:]) or _options(words[1:], False, False)
     words = shell.split()
     if shell == "bash":
         return True, True
     if shell == "sh":
         return True, False
     if words and words[0].rsplit("/", 1)[-1] in ("bash", "sh", "dash"):
-        return _options(words[1:], False, False)
+        return _started(words[1:]) or _options(words[1:], False, False)
     return f"the shell {shell!r} is not read"
+
+
+def _started(words: Sequence[str]) -> str | None:
+    """Why the options of a shell are not read; None where all are known."""
+    known = re.compile(
+        r"-[euxl]*o?|[-+]o|pipefail|errexit|nounset|xtrace|--(?:noprofile|norc|login|posix)|\{0\}|--?|-s"
+    )
+    strange = next((word for word in words if not known.fullmatch(word)), None)
+    return None if strange is None else f"the option {strange!r} of the shell is not read"
 
 
 def _options(words: Sequence[str], stops: bool, pipefail: bool) -> tuple[bool, bool]:
@@ -166,14 +197,20 @@ class _Reader:
         behind = {a.id: b.type == "&" for a, b in itertools.pairwise(nodes)}
         for place, node in enumerate(held):
             here = around.inner(last=around.last and place == len(held) - 1)
-            if self.state.ended:
-                here = here.doubted(self.state.ended)
+            for doubt in (self.state.ended, *self.state.left.values()):
+                here = here.doubted(doubt) if doubt else here
             if self.state.lost:
                 here = here.masked(self.state.lost)
+            after = held[place + 1 :]
             if behind.get(node.id):
-                here = here.masked("it runs in the background (&)")
-            elif not self.state.stops and not here.last and not _captured(node, held[place + 1 :]):
-                here = here.masked("the script goes on after a failure (no `set -e`)")
+                # `wait $!` next to it has its status; where it is the last, or the shell stops at a failure, it counts.
+                waits = bool(after) and re.fullmatch(r'wait "?\$!"?', _text(after[0])) is not None
+                if not waits or not (self.state.stops or len(after) == 1):
+                    here = here.masked("it runs in the background (&)")
+            elif around.tested and not here.last:
+                here = here.masked("`set -e` is off in what is tested, and it is not the last of it")
+            elif not self.state.stops and not here.last and not _captured(node, after):
+                here = replace(here, quiet="the script goes on after a failure (no `set -e`)")
             self.statement(node, here, held[place + 1 :])
 
     def statement(self, node: Node, around: _Around, after: Sequence[Node]) -> None:
@@ -195,7 +232,7 @@ class _Reader:
         elif kind == "pipeline":
             self.pipeline(node, around, after)
         elif kind == "negated_command":
-            self.each(node, around.masked("`!` turns its failure round"), after)
+            self.each(node, around.asked().masked("`!` turns its failure round"), after)
         elif kind == "if_statement":
             self.branch(node, around)
         elif kind in ("while_statement", "until_statement", "for_statement", "c_style_for_statement"):
@@ -207,7 +244,12 @@ class _Reader:
             if name is not None and body is not None:
                 self.state.functions[_text(name)] = body
         elif kind == "subshell":
-            kept = replace(self.state, values=dict(self.state.values), functions=dict(self.state.functions))
+            kept = replace(
+                self.state,
+                values=dict(self.state.values),
+                functions=dict(self.state.functions),
+                left=dict(self.state.left),
+            )
             self.block(node.children, around.inner())
             self.state = kept
         elif kind == "compound_statement":
@@ -269,15 +311,16 @@ class _Reader:
         left, right = node.named_children[0], node.named_children[-1]
         sign = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
         if sign == "||":
-            honest = self.fails(right) or _kept(right, after)
-            self.statement(left, (around if honest else around.masked(f"|| {_short(right)}")).inner(), after)
+            honest = self.fails(right, alternative=True) or _kept(right, after)
+            asked = around.asked()
+            self.statement(left, asked if honest else asked.masked(f"|| {_short(right)}"), after)
             self.statement(
                 right, around.inner().doubted("it is run where what stands before || fails"), after
             )
         else:
             # A failure on the left stops nothing; it is the list's own, and counts where the list is the last of all.
             quiet = around if around.last else around.masked("what stands before && may fail in silence")
-            self.statement(left, replace(quiet.inner(), last=around.last), after)
+            self.statement(left, quiet.asked(), after)
             behind = around.inner()
             if not around.last and not _sure(left):
                 behind = behind.doubted("it is run where what stands before && succeeds")
@@ -310,16 +353,15 @@ class _Reader:
         ends = any(self.fails(one) for one in taken) and (
             turned or (other is not None and other.type == "else_clause")
         )
-        asked = (
-            around.inner(last=False)
-            if ends
-            else around.inner(last=False).masked("it is the condition of an if")
-        )
+        asked = around.asked() if ends else around.asked().masked("it is the condition of an if")
         for one in condition[0].named_children if turned and ends else condition:
             self.statement(one, asked, ())
         inner = around.doubted("it stands inside an if").inner()
-        ended = self.state.ended
+        ended, nonzero = self.state.ended, self.state.nonzero
+        if len(condition) == 1 and (match := _NONZERO.fullmatch(_text(condition[0]).strip())):
+            self.state.nonzero = nonzero | {match[1] or match[2]}
         self.block(bodies, inner)
+        self.state.nonzero = nonzero
         if other is not None:
             self.inside(other, inner)
         self.state.ended = ended
@@ -338,9 +380,7 @@ class _Reader:
         else:
             for child in node.children_by_field_name("condition"):
                 if child.is_named:
-                    self.statement(
-                        child, around.inner(last=False).masked("it is the condition of a loop"), ()
-                    )
+                    self.statement(child, around.asked().masked("it is the condition of a loop"), ())
         inner = around.inner()
         if not self.state.stops:
             inner = inner.masked("a loop goes on after a failure")
@@ -348,12 +388,15 @@ class _Reader:
             inner = inner.doubted(doubt)
         if body is not None:
             self.block(body.children, inner)
+            self.state.left.pop("loop", None)
 
     def assignment(self, node: Node, around: _Around) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None:
             return
         words = self.words(value, around, own=True) if value is not None else [""]
+        if _text(name) == "PATH" and _SHADOW.match(_text(value) if value is not None else ""):
+            self.state.left["script"] = "PATH begins with a folder of the repository"
         sure = around.doubt is None and len(words) <= 1
         self.state.values[_text(name)] = (words[0] if words else "") if sure else UNKNOWN
 
@@ -376,32 +419,67 @@ class _Reader:
             return
         program = words[0]
         if program in self.state.functions and program not in around.calls and len(around.calls) < 8:
-            body = self.state.functions[program]
+            body, ended = self.state.functions[program], self.state.ended
             self.statement(body, replace(around.inner(), calls=(*around.calls, program)), ())
+            self.state.left.pop("function", None)
+            if self.state.ended and "`return`" in self.state.ended:
+                self.state.ended = ended
             return
-        if program == "set":
-            if around.doubt is None:
-                self.state.stops, self.state.pipefail = _options(
-                    words[1:], self.state.stops, self.state.pipefail
-                )
-        elif (
-            program == "trap"
-            and len(words) > 2
-            and "EXIT" in words[2:]
-            and re.search(r"\bexit\s+0\b", words[1])
-        ):
-            self.state.lost = "a trap on EXIT ends the script with 0"
-        elif program in ("exit", "return") or (program == "exec" and len(words) > 1):
-            self.state.ended = self.state.ended or (
-                f"it stands after `{program}`" if not around.doubt else None
-            )
-        if program in ("exit", "return", "set", "trap", ":"):
+        if self.builtin(node, words, around):
             return
+        if program in self.state.values.get("alias ", "").split():
+            self.gap(node, f"{program!r} is an alias")
+            return
+        if program == UNKNOWN:
+            self.gap(node, "which program is run follows from a value that is not known")
         if len(self.commands) >= MOST_COMMANDS:
             if len(self.commands) == MOST_COMMANDS:
                 self.gap(node, f"there are more than {MOST_COMMANDS:,} commands")
             return
-        self.commands.append(Command(tuple(words), (self.place(node),), around.mask, around.doubt, env=env))
+        self.commands.append(
+            Command(tuple(words), (self.place(node),), around.mask or around.quiet, around.doubt, env=env)
+        )
+
+    def builtin(self, node: Node, words: list[str], around: _Around) -> bool:
+        """What changes the shell itself; whether it was that."""
+        program, state = words[0], self.state
+        if program == "set":
+            if around.doubt is None or "+" in "".join(words):
+                state.stops, state.pipefail = _options(words[1:], state.stops, state.pipefail)
+            if any(re.fullmatch(r"-\w*n\w*", word) for word in words) or "noexec" in words:
+                state.ended = "it stands after `set -n`"
+        elif program == "shopt" and {"errexit", "-u"} <= {*words}:
+            state.stops = False
+        elif program == "alias":
+            state.values["alias "] = " ".join(
+                [state.values.get("alias ", ""), *(w.split("=")[0] for w in words[1:])]
+            )
+        elif program == "trap" and len(words) > 2:
+            text = " ".join(
+                [words[1], *(_text(b) for name, b in state.functions.items() if name in words[1])]
+            )
+            if {"EXIT", "0", "ERR", "DEBUG", "RETURN"} & {w.removeprefix("SIG") for w in words[2:]} and (
+                UNKNOWN in words[1] or _ENDS_WELL.search(text)
+            ):
+                state.lost = "a trap may end the script with 0"
+        elif program == "eval":
+            if any(UNKNOWN in word for word in words):
+                self.gap(node, "what `eval` runs follows from a value that is not known")
+            elif around.depth < MOST_DEPTH:
+                tree = parser().parse(" ".join(words[1:]).encode("utf-8", "replace"))
+                self.block(tree.root_node.children, around.inner())
+        elif program in ("exit", "return", "break", "continue") or (program == "exec" and len(words) > 1):
+            if around.doubt is None:
+                state.ended = state.ended or f"it stands after `{program}`"
+            elif not self.fails(node, alternative=around.tested):
+                part = {"return": "function", "break": "loop", "continue": "loop"}.get(program, "script")
+                if part == "function" and not around.calls:
+                    part = "script"
+                state.left.setdefault(part, f"`{_short(node)}` before it may end the {part}")
+            return program != "exec"
+        elif program not in (":",):
+            return False
+        return True
 
     def words(self, node: Node, around: _Around, *, own: bool = False) -> list[str]:
         """The words that an argument comes to; `own` where the failure of a $(…) in it is the statement's."""
@@ -415,7 +493,7 @@ class _Reader:
         if kind in ("simple_expansion", "expansion"):
             return self.value(node)
         if kind in ("command_substitution", "process_substitution"):
-            here = around.inner(last=True)
+            here = around.asked()  # without inherit_errexit
             if not own:
                 here = here.masked("inside $(…), its failure is lost")
             self.block(node.children, here)
@@ -455,23 +533,28 @@ class _Reader:
             elif around.depth < MOST_DEPTH:
                 self.substitutions(child, around.inner())
 
-    def fails(self, node: Node, depth: int = 0) -> bool:
-        """Whether a statement always ends the script, or the list, with a failure."""
+    def fails(self, node: Node, depth: int = 0, *, alternative: bool = False) -> bool:
+        """Whether a statement always ends the script, or the list, with a failure; `alternative`: `$?` is one there."""
         if node.type in ("compound_statement", "subshell") and depth < 10:
             held = [child for child in node.named_children if child.type != "comment"]
-            return bool(held) and any(self.fails(one, depth + 1) for one in held)
+            return bool(held) and any(self.fails(one, depth + 1, alternative=alternative and not place)
+                                      for place, one in enumerate(held))  # fmt: skip
         if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
-            return body is not None and self.fails(body, depth + 1)
+            return body is not None and self.fails(body, depth + 1, alternative=alternative)
         if node.type != "command":
             return False
         words = _text(node).split()
         if words[:1] == ["false"]:
             return True
+        if words and words[0] in self.state.functions and depth < 10:
+            return self.fails(self.state.functions[words[0]], depth + 1)
         if words[:1] not in (["exit"], ["return"]) or len(words) > 2:
             return False
         code = words[1].strip("\"'") if len(words) == 2 else "$?"
-        return code != "0" and (code.isdigit() or code == "$?")
+        if code == "$?":
+            return alternative
+        return (code.isdigit() and int(code) % 256 != 0) or code.strip("${}") in self.state.nonzero
 
 
 def _captured(node: Node, after: Sequence[Node]) -> bool:
@@ -494,11 +577,24 @@ def _kept(node: Node, after: Sequence[Node]) -> bool:
     name = match[1]
     for one in after:
         text = _text(one)
-        if re.fullmatch(rf"exit\s+\"?\$\{{?{name}\}}?\"?", text):
+        if re.fullmatch(rf"exit\s+\"?\$(?:{name}|\{{{name}(?::-0)?\}})\"?", text):
+            return True
+        if one.type == "if_statement" and _ends_where_not_zero(one, name):
             return True
         if re.match(rf"{name}=", text):
             return False
     return False
+
+
+def _ends_where_not_zero(node: Node, name: str) -> bool:
+    """Whether an `if` asks whether a variable is not 0, and then ends the script with it, or another failure."""
+    condition = next((child for child in node.named_children if child.type != "comment"), None)
+    found = _NONZERO.fullmatch(_text(condition).strip()) if condition is not None else None
+    body = re.search(r"\bthen\b(.*?)\b(?:else|elif|fi)\b", _text(node), re.DOTALL)
+    return bool(
+        found and (found[1] or found[2]) == name and body
+        and re.search(rf"(?:^|[;\n])\s*exit\s+(?:[1-9]\d*|\"?\$\{{?{name}\}}?\"?)\s*(?:;|\n|$)", body[1])
+    )  # fmt: skip
 
 
 def _sure(node: Node) -> bool:
