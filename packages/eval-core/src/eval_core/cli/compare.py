@@ -204,16 +204,16 @@ def _refusal(error: Refused) -> Comparison:
 
 def _run(name: str, config: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
-    from eval_core.compare.sides import first_line, run_of
+    from eval_core.compare.sides import first_line, is_report, run_of
     from eval_core.errors import Misuse
     from eval_core.measuring.run import SCHEMA
     from eval_core.scoring.score import score_files
 
     path = run_of(name, config)
-    line, header = first_line(path)
-    if line == b"{" or header.get("schema") == "report-v1":
+    if is_report(path):
         what = "is a report, and --qrels goes with runs; leave it out"
         raise Misuse("report-with-qrels", what, file=path)
+    header = first_line(path)[1]
     scores = score_files(path, qrels, measures, ties)
     outcomes = _outcomes(path) if scores.left_out else {}
     return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)

@@ -70,6 +70,8 @@ def score(
     """Score a run against judgements: each measure's mean, its 95% interval, and what was not scored."""
     from eval_core.scoring.score import score_files
 
+    if run == qrels == Path("-"):
+        raise click.UsageError("standard input can be the run or the judgements, not both")
     measures = _measures(named or (DEFAULT,))
     with _progress(run) as progress:
         scores = score_files(run, qrels, measures, ties, progress, ranks=False, depth=depth)

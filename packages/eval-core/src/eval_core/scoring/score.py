@@ -55,13 +55,20 @@ def evaluate(
     """
     engine = Engine(qrels, measures, ties)
     with uncollected():
-        for query, ranking in run.items():
-            _all_texts(query, ranking)
-            if isinstance(ranking, Mapping):
-                engine.by_score(query, ranking, _rising(query, ranking))
-            else:
-                engine.by_rank(answer_of(query, ranking))
+        _take_loaded(run, engine)
     return engine.result("the run", "the judgements")
+
+
+def _take_loaded(
+    run: Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[str]], engine: Engine
+) -> Engine:
+    for query, ranking in run.items():
+        _all_texts(query, ranking)
+        if isinstance(ranking, Mapping):
+            engine.by_score(query, ranking, _rising(query, ranking))
+        else:
+            engine.by_rank(answer_of(query, ranking))
+    return engine
 
 
 def _all_texts(query: str, documents: Mapping[str, float] | Sequence[str]) -> None:
@@ -122,6 +129,8 @@ def score_files(
             return Engine(judgements, measures, ties, own=own, ranks=ranks, depth=depth)
 
         def take(span: tuple[int, int] | None) -> Engine:
+            if kind == "nested":
+                return _take_nested(run, engine())
             if kind == "trec":
                 return _take_trec(run, engine(), span, progress)
             return _take_lines(run, engine(), span, progress)
@@ -133,6 +142,12 @@ def score_files(
             except Ungrouped:
                 done = _take_trec(run, engine(), None, progress, gathered)
     return done.result(str(run), str(qrels))
+
+
+def _take_nested(run: Path, engine: Engine) -> Engine:
+    from eval_core.scoring.readers import nested
+
+    return _take_loaded(nested.rankings(run), engine)
 
 
 def _take_trec(
