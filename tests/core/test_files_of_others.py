@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
 import lzma
+import math
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 import pytrec_eval
+from core_support import Done, call
 from scoring_support import put, ranked_lines, refused, scored, trec_qrels, trec_run, values
 
 from eval_core.errors import Misuse
 from eval_core.scoring.metrics import parse
+from eval_core.scoring.models import Score, ScoreTable
 from eval_core.scoring.readers import read_qrels
 from eval_core.scoring.score import score_files
+from eval_core.scoring.spelling import read
 from eval_core.sets import load
 
 RUN = {"q1": {"d2": 2.0, "d1": 1.0}, "q2": {"d3": 0.5}}
@@ -400,3 +406,350 @@ def test_round2_f2_compare_takes_the_forms_that_score_takes(tmp_path: Path) -> N
     done = subprocess.run([*command, "-m", "mrr"], cwd=tmp_path, capture_output=True, check=True)
     effect = json.loads(done.stdout)["arms"][0]["effects"][0]
     assert (effect["n"], effect["before"], effect["after"]) == (2, 0.75, 0.75)
+
+
+# -------------------------------------------------------------------------------------------- names of measures
+
+#: Names by others' documentation, and the measure of ours that each is.
+SPELLED = {
+    # trec_eval and pytrec_eval
+    "P_5": "precision@5",
+    "P.5": "precision@5",
+    "recall_10": "recall@10",
+    "recall.1000": "recall@1000",
+    "ndcg_cut_10": "ndcg@10",
+    "ndcg_cut.10": "ndcg@10",
+    "map_cut_5": "map@5",
+    "success_1": "hit@1",
+    "recip_rank": "mrr",
+    "Rprec": "rprec",
+    "map": "map",
+    "ndcg": "ndcg",
+    # ir_measures
+    "nDCG@10": "ndcg@10",
+    "nDCG": "ndcg",
+    "P@5": "precision@5",
+    "R@100": "recall@100",
+    "AP": "map",
+    "AP@10": "map@10",
+    "RR": "mrr",
+    "RR@10": "mrr@10",
+    "MRR@10": "mrr@10",
+    "Success@5": "hit@5",
+    "Judged@10": "judged@10",
+    "P(rel=2)@5": "precision@5(rel=2)",
+    "RR(rel=2)@10": "mrr@10(rel=2)",
+    "AP(rel=2)": "map(rel=2)",
+    "nDCG(dcg='exp-log2')@10": "ndcg@10(gain=exp)",
+    "nDCG(dcg='log2')": "ndcg",
+    # ranx
+    "hit_rate@5": "hit@5",
+    "r-precision": "rprec",
+    "ndcg_burges@10": "ndcg@10(gain=exp)",
+    "mrr@10": "mrr@10",
+    # BEIR and MTEB
+    "NDCG@10": "ndcg@10",
+    "MAP@100": "map@100",
+    "Recall@100": "recall@100",
+    "R_cap@100": "recall_cap@100",
+    "recall_at_100": "recall@100",
+    "ndcg_at_10": "ndcg@10",
+    "mrr_at_10": "mrr@10",
+    "hit_rate_at_5": "hit@5",
+    # ours
+    **{name: name for name in ("recall@100(rel=2)", "rprec(rel=3)", "all@5(rel=2)", "ndcg@5(gain=exp)")},
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_round2_f3_a_measure_is_taken_by_the_names_of_others(name: str) -> None:
+    """F3: and printed by ours; in a file of our own the right name is told."""
+    assert str(read(name)) == SPELLED[name]
+    if name == SPELLED[name]:
+        return
+    with pytest.raises(Misuse) as caught:
+        parse(name)
+    told = "rel= is for the commands" if "rel=" in name else f"did you mean {SPELLED[name]!r}?"
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "ERR@20",
+            "nERR@10",
+            "bpref",
+            "infAP",
+            "rbp",
+            "RBP(p=0.8)",
+            "gm_map",
+            "G",
+            "binG",
+            "iprec_at_recall_0.10",
+        ),
+        *(
+            "11pt_avg",
+            "set_F",
+            "set_P",
+            "num_rel_ret",
+            "utility",
+            "alpha_nDCG@10",
+            "IPrec@0.1",
+            "SDCG@10",
+            "INST",
+        ),
+        *(
+            "hits@10",
+            "f1@5",
+            "dcg@10",
+            "Hole@10",
+            "Accuracy@1",
+            "Rndcg",
+            "ndcg_rel",
+            "Rprec_mult_0.20",
+            "Compat",
+        ),
+    ],
+)
+def test_round2_f3_a_measure_of_others_is_named_as_one(name: str) -> None:
+    """F3: with the list of ours and no suggestion, which would be another number."""
+    for take in (read, parse):
+        with pytest.raises(Misuse) as caught:
+            take(name)
+        assert caught.value.code == "measure-unknown"
+        assert str(caught.value).startswith(
+            f"{name!r} is a measure that is not computed here  (known: recall@"
+        )
+        assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(pytrec_eval.supported_measures))
+def test_round2_f3_no_measure_of_trec_eval_is_unknown(name: str) -> None:
+    """F3: each is ours by another name, or named as one that is not computed."""
+    try:
+        assert str(read(f"{name}_5" if name in ("P", "recall", "success", "ndcg_cut", "map_cut") else name))
+    except Misuse as error:
+        assert "is a measure that is not computed here" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("recal@10", "did you mean 'recall@10'?"),
+        ("precison@5", "did you mean 'precision@5'?"),
+        ("P", "did you mean 'precision@10'?"),
+        ("recall_at", "did you mean 'recall@10'?"),
+        ("recall@100(rel=0)", "did you mean 'recall@100'?"),
+        ("ndcg@10(rel=2)", "did you mean 'ndcg@10'?"),
+        ("judged@10(rel=2)", "did you mean 'judged@10'?"),
+        *(
+            (name, "(known: recall@")
+            for name in ("mar", "mrk@10", "mapp", "gain@5", "fprec", "udcg@10", "@10", "")
+        ),
+    ],
+)
+def test_round2_f3_a_suggestion_is_the_same_measure_misspelt(name: str, told: str) -> None:
+    """F3: of names that are only spelt alike none is suggested."""
+    with pytest.raises(Misuse) as caught:
+        read(name)
+    assert told in str(caught.value)
+    assert ("did you mean" in told) == ("did you mean" in str(caught.value))
+
+
+def test_round2_f3_the_table_has_our_names(tmp_path: Path) -> None:
+    """F3: whatever was typed, for score and compare; the same measure by two names is one row."""
+    put(tmp_path, "run", trec_run(RUN))
+    put(tmp_path, "qrels", JUDGED)
+    done = score(tmp_path, "-m", "nDCG@10,P_5,ndcg_cut_10,recip_rank", "--format", "json")
+    assert list(json.loads(done.out)["measures"]) == ["ndcg@10", "precision@5", "mrr"]
+
+
+# -------------------------------------------------------------------------------------------- levels and options
+
+GRADED_QRELS = {
+    "q1": {"a": 1, "b": 2, "c": 3, "d": 0},
+    "q2": {"a": 1, "b": 1},  # nothing of grade 2
+    "q3": {"x": 2},  # not in the run
+    "q4": {"a": 0, "b": -1},  # nothing relevant
+    "q5": {"a": 2, "q5": 1},
+}
+GRADED_RUN = {
+    "q1": {"a": 5.0, "d": 4.0, "b": 3.0, "u": 2.0, "c": 1.0},
+    "q2": {"a": 2.0, "b": 1.0},
+    "q4": {"a": 1.0},
+    "q5": {"q5": 9.0, "u": 8.0, "a": 7.0},
+}
+LEVELS = {
+    "map": "map",
+    "mrr": "recip_rank",
+    "rprec": "Rprec",
+    "precision@3": "P_3",
+    "recall@3": "recall_3",
+    "hit@1": "success_1",
+    "map@3": "map_cut_3",
+    "ndcg": "ndcg",
+    "ndcg@3": "ndcg_cut_3",
+}
+#: By hand for rel=2 and q1, whose relevant documents b and c stand at ranks 3 and 5.
+BY_HAND = {
+    "map": (1 / 3 + 2 / 5) / 2,
+    "mrr": 1 / 3,
+    "rprec": 0,
+    "precision@3": 1 / 3,
+    "recall@3": 1 / 2,
+    "hit@1": 0,
+    "map@3": 1 / 3 / 2,
+}
+
+
+def score(folder: Path, *arguments: str, run: str = "run") -> Done:
+    def main() -> NoReturn:
+        from eval_core.cli.app import run as start
+        from eval_core.cli.score import score as command
+
+        start(command, "eval-core score")
+
+    return call(main, "--run", run, "--qrels", "qrels", *arguments, where=folder)
+
+
+def graded(folder: Path, *arguments: str, form: str = "trec") -> dict[str, Any]:
+    lists = {q: [d for d, _ in sorted(s.items(), key=lambda one: -one[1])] for q, s in GRADED_RUN.items()}
+    put(folder, "run", trec_run(GRADED_RUN) if form == "trec" else ranked_lines(lists))
+    put(folder, "qrels", trec_qrels(GRADED_QRELS))
+    done = score(folder, "--format", "json", "--per-query", *arguments)
+    assert done.code == 0, done.err
+    Score.model_validate_json(done.out)
+    value: dict[str, Any] = json.loads(done.out)
+    return value
+
+
+@pytest.mark.parametrize("form", ["trec", "lists"])
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_round2_f4_a_relevance_level_is_trec_evals(tmp_path: Path, form: str, level: int) -> None:
+    """F4: -l of trec_eval for each query and, with the queries to which nothing is relevant as 0, for the mean of -c;
+    ndcg takes grades and heeds no level."""
+    theirs = pytrec_eval.RelevanceEvaluator(
+        GRADED_QRELS, set(LEVELS.values()), relevance_level=level
+    ).evaluate(GRADED_RUN)
+    options = ("-l", str(level), "--unscorable", "zero", "-m", ",".join(LEVELS))
+    found = graded(tmp_path, *options, form=form)
+    for ours, name in LEVELS.items():
+        shown = ours if level == 1 or ours.startswith("ndcg") else f"{ours}(rel={level})"
+        for query, values_ in theirs.items():
+            assert found["queries"][query][shown] == pytest.approx(values_[name], abs=1e-12), (query, ours)
+        if level == 2 and ours in BY_HAND:
+            assert theirs["q1"][name] == pytest.approx(BY_HAND[ours], abs=1e-12)
+        # -c: all five, of which q3 has no ranking.
+        mean = math.fsum(values_[name] for values_ in theirs.values()) / 5
+        measure = found["measures"][shown]
+        assert measure["n"] == 5
+        assert measure["mean"] == measure["mean_with_unscorable"] == pytest.approx(mean, abs=1e-12)
+    assert (found["n"], found["ids"]["missing"], found["ids"]["unscorable"]) == (5, ["q3"], ["q4"])
+
+
+def test_round2_f4_each_measure_has_the_queries_to_which_something_is_relevant(tmp_path: Path) -> None:
+    """F4: q2 has nothing of grade 2, and a mean does not depend on which measures are asked for beside it."""
+    alone = graded(tmp_path, "-m", "recall@3(rel=2)")
+    beside = graded(tmp_path, "-m", "recall@3,recall@3(rel=2),ndcg@3")
+    assert alone["measures"]["recall@3(rel=2)"] == beside["measures"]["recall@3(rel=2)"]
+    # q1 1/2, q3 0, q5 1
+    assert alone["measures"]["recall@3(rel=2)"]["mean"] == pytest.approx(1.5 / 3)
+    assert alone["measures"]["recall@3(rel=2)"]["mean_with_unscorable"] == pytest.approx(1.5 / 5)
+    assert (alone["n"], alone["ids"]["unscorable"]) == (3, ["q2", "q4"])
+    assert [beside["measures"][name]["n"] for name in beside["measures"]] == [4, 3, 4]
+    assert beside["ids"]["unscorable"] == ["q4"]
+    assert "recall@3(rel=2)" not in beside["queries"]["q2"]
+    table = score(tmp_path, "-m", "recall@3,recall@3(rel=2)", "--per-query").out
+    assert "Where n is smaller, rel= leaves queries without a relevant document." in table
+    assert next(line.split() for line in table.splitlines() if line.split()[:1] == ["q2"]) == ["q2", "1.0000"]
+    row = next(line.split() for line in table.splitlines() if line.split()[:1] == ["recall@3(rel=2)"])
+    assert row[-2:] == ["3", "0.3000"]
+    assert "without a document of grade 2 or more" in score(tmp_path, "-m", "mrr", "-l", "2").out
+    refusal = score(tmp_path, "-m", "mrr,recall@3(rel=4)")
+    assert (refusal.code, refusal.out) == (2, "")
+    assert "recall@3(rel=4): no query has a document of grade 4 or more" in refusal.err
+
+
+def test_round2_f4_compare_leaves_out_the_same_queries(tmp_path: Path) -> None:
+    """F4: the means of compare at a level are those of score."""
+    value = graded(tmp_path, "-m", "recall@3(rel=2)")
+    put(tmp_path, "other", trec_run({q: {"a": 1.0} for q in GRADED_QRELS}))
+
+    def main() -> NoReturn:
+        from eval_core.cli.app import run
+        from eval_core.cli.compare import compare
+
+        run(compare, "eval-core compare")
+
+    options = ("-m", "R(rel=2)@3,recall@3", "--format", "json")
+    done = call(main, "run", "other", "--qrels", "qrels", *options, where=tmp_path)
+    effects = json.loads(done.out)["arms"][0]["effects"]
+    assert [(one["measure"], one["n"]) for one in effects] == [("recall@3(rel=2)", 3), ("recall@3", 4)]
+    assert effects[0]["before"] == pytest.approx(value["measures"]["recall@3(rel=2)"]["mean"])
+
+
+@pytest.mark.parametrize("form", ["trec", "lists"])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_round2_f4_a_querys_own_document_is_left_out(tmp_path: Path, form: str, processes: int) -> None:
+    """F4: as of ArguAna, where each query is a document of the corpus: ranks behind it move up, and it is counted."""
+    found = graded(tmp_path, "--skip-own", "-m", "mrr,precision@3,ndcg@1", form=form)
+    assert found["counts"]["skipped"] == 1
+    without = {q: {d: s for d, s in scores.items() if d != q} for q, scores in GRADED_RUN.items()}
+    names = {"mrr": "recip_rank", "precision@3": "P_3", "ndcg@1": "ndcg_cut_1"}
+    theirs = pytrec_eval.RelevanceEvaluator(GRADED_QRELS, set(names.values())).evaluate(without)
+    for query in ("q1", "q2", "q5"):
+        for ours, name in names.items():
+            assert found["queries"][query][ours] == pytest.approx(theirs[query][name], abs=1e-12)
+    assert found["queries"]["q5"]["mrr"] == 1 / 2
+    assert graded(tmp_path, "-m", "mrr", form=form)["queries"]["q5"]["mrr"] == 1
+    assert "with their own document among the answers: left out" in score(tmp_path, "--skip-own").out
+    several = score_files(
+        tmp_path / "run", tmp_path / "qrels", [parse("mrr")], processes=processes, skip_own=True
+    )
+    assert several.skipped == 1
+
+
+def test_round2_f4_own_document_in_a_tie(tmp_path: Path) -> None:
+    """F4: what is left out takes no place among its equals."""
+    run = "q Q0 q 1 2 t\nq Q0 z 2 2 t\nq Q0 a 3 2 t\n"
+    found = scored(tmp_path, run, "q 0 a 1\n", ["mrr"])
+    assert values(found) == {"q": {"mrr": 1 / 3}}
+    found = score_files(tmp_path / "run", tmp_path / "qrels", [parse("mrr")], skip_own=True)
+    assert values(found) == {"q": {"mrr": 1 / 2}}
+
+
+def test_round2_f4_several_runs_are_one_table(tmp_path: Path) -> None:
+    """F4: in every format; one run alone prints what it printed."""
+    graded(tmp_path)
+    put(tmp_path, "lists", ranked_lines({"q1": ["b", "c"], "q9": ["a"]}))
+    alone = [json.loads(score(tmp_path, "--format", "json", run=run).out) for run in ("run", "lists")]
+    done = score(tmp_path, "--run", "lists", "--format", "json")
+    ScoreTable.model_validate_json(done.out)
+    assert json.loads(done.out) == {"schema": "scores-v1", "runs": alone}
+    table = score(tmp_path, "--run", "lists", "-m", "mrr,hit@1", "--per-query").out
+    lines = [line.split() for line in table.splitlines()]
+    assert lines[0] == ["query", "run", "mrr", "hit@1"]
+    assert ["q1", "lists", "1.0000", "1.0000"] in lines
+    assert [line[:2] for line in lines if line[:1] in (["mrr"], ["hit@1"])] == [
+        *(["mrr", "run"], ["mrr", "lists"], ["hit@1", "run"], ["hit@1", "lists"])
+    ]
+    assert ["lists", "4", "3", "1", "1"] in lines  # scored, missing, unjudged, unscorable
+    rows = list(
+        csv.DictReader(io.StringIO(score(tmp_path, "--run", "lists", "-m", "mrr", "--format", "csv").out))
+    )
+    assert [(row["run"], row["measure"], row["n"]) for row in rows] == [
+        ("run", "mrr", "4"),
+        ("lists", "mrr", "4"),
+    ]
+    twice = score(tmp_path, "--run", "run")
+    assert (twice.code, "--run run is given twice" in twice.err) == (2, True)
+
+
+def test_round2_f4_json_names_the_queries_that_it_counts(tmp_path: Path) -> None:
+    """F4: the ids of each count that is of queries of the judgements."""
+    found = graded(tmp_path, "-m", "mrr")
+    assert {name: len(ids) for name, ids in found["ids"].items()} == {
+        name: found["counts"][name] for name in found["ids"]
+    }
+    assert (found["ids"]["missing"], found["ids"]["unscorable"]) == (["q3"], ["q4"])

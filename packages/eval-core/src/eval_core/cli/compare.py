@@ -22,7 +22,7 @@ Examples:
   eval-core compare baseline:code-bm25 code-bm25  the baseline in policy/ and the newest report of an arm
   eval-core compare code-bm25 code-dense code-hybrid
                                                   each against the first
-  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
+  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m "recall@100(rel=2)"
                                                   runs of any tool, scored against judgements
   eval-core compare --backends a,b --manifest M --root DIR --k 5
                                                   search backends over the files below a folder
@@ -159,9 +159,9 @@ def _files(
     from eval_core.compare import render
     from eval_core.compare.sides import side_of
     from eval_core.errors import Refused
-    from eval_core.scoring import metrics
+    from eval_core.scoring import spelling
 
-    wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
+    wanted = [spelling.read(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
             entries = [side_of(name, config) for name in files]

@@ -51,7 +51,7 @@ def form(path: Path) -> tuple[Form, bytes]:
     table = table_of(first)
     if not is_run_line(words, first) and table is None:
         refuse_other_text(path, first)
-        _refuse_list(path, "run-malformed", first, "score")
+        _refuse_list(path, first, "score")
     if first == BEIR_HEADER or is_judgement(words) or (table is not None and _keys(table)):
         what = f"holds judgements and not a run ({shown(first)}); are --run and --qrels exchanged?"
         raise Misuse("run-malformed", what, file=path)
@@ -69,10 +69,10 @@ def form(path: Path) -> tuple[Form, bytes]:
     return ("jsonl" if lines else "trec"), first
 
 
-def _refuse_list(path: Path, code: str, first: bytes, number: str) -> None:
+def _refuse_list(path: Path, first: bytes, number: str) -> None:
     if first.startswith(b"["):
         what = f"is a list in JSON; expected {{query: {{document: {number}}}}}, or a table a line"
-        raise Misuse(code, what, file=path)
+        raise Misuse("file-malformed", what, file=path)
 
 
 def _is_three(words: list[bytes]) -> bool:
@@ -102,7 +102,7 @@ def read_qrels(path: Path, progress: Progress | None = None) -> dict[str, dict[s
     words, table = first.split(), table_of(first)
     if not is_run_line(words, first) and not is_judgement(words):
         refuse_other_text(path, first)
-        _refuse_list(path, "judgements-malformed", first, "grade")
+        _refuse_list(path, first, "grade")
     lines = table is not None and _keys(table) is not None
     whole = nested.is_nested(first, table)
     json_run = first.startswith(b"{") and not is_judgement(words) and not lines and not whole

@@ -35,7 +35,7 @@ def rankings(path: Path) -> dict[str, Any]:
         Misuse: what is no ranking, with its query.
     """
     with opened(path, "run") as source:
-        found = _tables(path, "run-malformed", b"".join(iter(source.read, b"")))
+        found = _tables(path, b"".join(iter(source.read, b"")))
     for query, ranking in found.items():
         wrong = None
         if isinstance(ranking, dict):
@@ -62,7 +62,7 @@ def judgements(path: Path, data: bytes) -> dict[str, dict[str, int]]:
     Raises:
         Misuse: what is no judgement, with its query.
     """
-    found = _tables(path, "judgements-malformed", data)
+    found = _tables(path, data)
     for query, grades in found.items():
         wrong = None
         if not isinstance(grades, dict):
@@ -81,7 +81,7 @@ def judgements(path: Path, data: bytes) -> dict[str, dict[str, int]]:
     return found
 
 
-def _tables(path: Path, code: str, data: bytes) -> dict[str, Any]:
+def _tables(path: Path, data: bytes) -> dict[str, Any]:
     """All tables of the file as one."""
     found: dict[str, Any] = {}
     try:
@@ -89,7 +89,10 @@ def _tables(path: Path, code: str, data: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Misuse(
-            code, f"not UTF-8: byte {data[error.start]:#04x}; save it as UTF-8", file=path, line=line
+            "file-malformed",
+            f"not UTF-8: byte {data[error.start]:#04x}; save it as UTF-8",
+            file=path,
+            line=line,
         ) from error
     at = len(text) - len(text.lstrip())
     while at < len(text):
@@ -98,31 +101,38 @@ def _tables(path: Path, code: str, data: bytes) -> dict[str, Any]:
             table, at = decode_json(text, at)
         except json.JSONDecodeError as error:
             raise Misuse(
-                code, f"not JSON: {error.msg} at column {error.colno}", file=path, line=error.lineno
+                "file-malformed",
+                f"not JSON: {error.msg} at column {error.colno}",
+                file=path,
+                line=error.lineno,
             ) from error
         except (ValueError, RecursionError) as error:
             told = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise Misuse(code, f"not JSON: {told}", file=path, line=line) from error
+            raise Misuse("file-malformed", f"not JSON: {told}", file=path, line=line) from error
         if not isinstance(table, dict):
-            raise Misuse(code, f"expected a table by query, not {said(table)}", file=path, line=line)
+            raise Misuse(
+                "file-malformed", f"expected a table by query, not {said(table)}", file=path, line=line
+            )
         if isinstance(schema := table.get("schema"), str):
-            raise Misuse(code, f"is a {schema}, and neither a run nor judgements", file=path)
+            raise Misuse("file-malformed", f"is a {schema}, and neither a run nor judgements", file=path)
         for query, value in table.items():
             if not query:
-                raise Misuse(code, "a query id is empty", file=path, line=line)
+                raise Misuse("file-malformed", "a query id is empty", file=path, line=line)
             if query in found:
-                raise Misuse(code, f"query {query!r} again; keep one of them", file=path, line=line)
+                raise Misuse(
+                    "file-malformed", f"query {query!r} again; keep one of them", file=path, line=line
+                )
             if "\\u" in text:
-                _refuse_lone(path, code, query, value)
+                _refuse_lone(path, query, value)
             found[query] = value
         at += len(text[at:]) - len(text[at:].lstrip())
     return found
 
 
-def _refuse_lone(path: Path, code: str, query: str, value: Any) -> None:
+def _refuse_lone(path: Path, query: str, value: Any) -> None:
     """Refuse half of a surrogate pair, which no file can hold."""
     try:
         "".join([query, *(name for name in value if isinstance(name, str))] if value else query).encode()
     except UnicodeEncodeError as error:
         what = "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
-        raise Misuse(code, what, file=path, subject=f"query {query!a}") from error
+        raise Misuse("file-malformed", what, file=path, subject=f"query {query!a}") from error
