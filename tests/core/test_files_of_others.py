@@ -143,6 +143,20 @@ def test_round2_f1_comments_are_skipped(tmp_path: Path, processes: int) -> None:
     assert values(scored(tmp_path, lists, qrels, ["mrr"], processes=processes)) == FOUND
 
 
+def test_round2_f1_no_query_is_lost_between_two_comments(tmp_path: Path) -> None:
+    """F1: the lines of a query lie between comments that the search for the end of a block may take for one block."""
+    for size in range(1, 40):
+        run = {
+            "q0": dict.fromkeys("abcdefghijklmnopqrst", 1.0),
+            "q1": {f"d{n}": 1.0 for n in range(size)},
+            "q2": {"d0": 1.0},
+        }
+        first, second, third = (trec_run({query: scores}) for query, scores in run.items())
+        text = f"{first}# a\n{second}# {'b' * 60}\n{third}"
+        found = scored(tmp_path, text, "q0 0 t 1\nq1 0 d0 1\nq2 0 d0 1\n", ["recall@99"])
+        assert (found.missing, found.mean(parse("recall@99"))) == ([], 1), size
+
+
 def test_round2_f1_a_query_id_that_begins_with_a_hash(tmp_path: Path) -> None:
     """F1: between tabs, as our own sets have it, and in JSON it is a query's id; in TREC's columns it is a comment."""
     run = ranked_lines({"#1": ["d1"]})
@@ -295,6 +309,7 @@ def test_round2_f2_what_is_not_read_is_named(tmp_path: Path, content: bytes, tol
         ('{"q1": {"": 1}}', JUDGED, "run: query 'q1': holds an empty document id"),
         ('{"": {"d1": 1}}', JUDGED, "run:1: a query id is empty"),
         ('{"q1": {"\\ud800": 1}}', JUDGED, "run: query 'q1': holds a lone surrogate escape"),
+        ('{"\\ud800": {"d1": 1}}', JUDGED, "run: query '\\ud800': holds a lone surrogate escape"),
         ('{"q1": {"d1": 1}, "q2": {"x": "1"}}', JUDGED, "run: query 'q2': the score of 'x' is '1'"),
         (b'{"q1":\n {"\xff": 1}}', JUDGED, "not UTF-8: byte 0xff"),
         (
