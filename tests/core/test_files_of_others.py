@@ -553,6 +553,8 @@ def test_round2_f3_no_measure_of_trec_eval_is_unknown(name: str) -> None:
     [
         ("recal@10", "did you mean 'recall@10'?"),
         ("precison@5", "did you mean 'precision@5'?"),
+        ("hti@1", "did you mean 'hit@1'?"),
+        ("ndgc@10", "did you mean 'ndcg@10'?"),
         ("P", "did you mean 'precision@10'?"),
         ("recall_at", "did you mean 'recall@10'?"),
         ("recall@100(rel=0)", "did you mean 'recall@100'?"),

@@ -117,9 +117,10 @@ def _nearest(lower: str, names: list[str]) -> str:
     written = written.removesuffix("_at")
     family = ALIASES.get(written, written)
     if family not in FAMILIES:
-        # Among three letters, another measure is one letter away.
-        long = [one for one in FAMILIES if len(one) > 3]
-        close = difflib.get_close_matches(family, long, n=1, cutoff=0.85) if len(family) > 3 else []
+        # Among three letters, another measure is one letter away; letters in another order are a slip.
+        swapped = [one for one in FAMILIES if sorted(one) == sorted(family)]
+        long = [one for one in FAMILIES if len(one) > 3] if len(family) > 3 else []
+        close = swapped or difflib.get_close_matches(family, long, n=1, cutoff=0.85)
         if not close:
             return ""
         family = close[0]
