@@ -265,11 +265,11 @@ def test_round2_f2_what_is_compressed_and_broken_is_told_so(tmp_path: Path, pack
     [
         (zipped(b"x", "a.txt", "b.txt"), "is a zip of 2 files (a.txt, b.txt, …)"),
         (zipped(b"x"), "is a zip of 0 files; a zip of one file is read"),
-        (b"\x28\xb5\x2f\xfd" + bytes(90), "is a Zstandard file, which is not read"),
-        (b"\x04\x22\x4d\x18" + bytes(90), "is a LZ4 file, which is not read"),
-        (b"7z\xbc\xaf\x27\x1c" + bytes(90), "is a 7-Zip file, which is not read"),
-        (b"PAR1\x15" + bytes(90), "is a Parquet file, which is not read"),
-        (gzip.compress(b"run.txt".ljust(257, b"\0") + b"ustar"), "is a tar file, which is not read"),
+        (b"\x28\xb5\x2f\xfd" + bytes(90), "is a file of Zstandard, which is not read"),
+        (b"\x04\x22\x4d\x18" + bytes(90), "is a file of LZ4, which is not read"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(90), "is a file of 7-Zip, which is not read"),
+        (b"PAR1\x15" + bytes(90), "is a file of Parquet, which is not read"),
+        (gzip.compress(b"run.txt".ljust(257, b"\0") + b"ustar"), "is a file of tar, which is not read"),
     ],
 )
 def test_round2_f2_what_is_not_read_is_named(tmp_path: Path, content: bytes, told: str) -> None:

@@ -40,9 +40,8 @@ _NAMED = {
     rb"\x04\x22\x4d\x18": "LZ4",
     rb"7z\xbc\xaf\x27\x1c": "7-Zip",
     rb"PAR1\x15": "Parquet",
+    rb"(?s).{256}\x00ustar": "tar",
 }
-#: A tar archive says so behind its first name, which ends with zeros.
-_TAR = re.compile(rb".{100,256}\x00ustar", re.DOTALL)
 
 Progress = Callable[[int, int], None]
 
@@ -135,10 +134,8 @@ def opened(
             packed = _unpacked(path, raw, packing, stack)
         with _told(path, what, packed):
             head = packed.stream.read(512)
-            if (named := next((n for magic, n in _NAMED.items() if re.match(magic, head)), None)) or (
-                named := "tar" if _TAR.match(head) else None
-            ):
-                told = f"is a {named} file, which is not read; unpack it to text first"
+            if named := next((name for magic, name in _NAMED.items() if re.match(magic, head)), ""):
+                told = f"is a file of {named}, which is not read; unpack it to text first"
                 raise Misuse("file-unreadable", told, file=path)
             packed.stream.seek(len(BOM) if head.startswith(BOM) else 0)
             if span is not None and span[0]:
