@@ -342,7 +342,7 @@ def test_round2_f2_a_form_is_told_before_its_lines(
         ("q1 a1 d1 1\nq1 a2 d1 0\n", "qrels:2: judges 'd1' for 'q1' again (first at line 1); keep one grade"),
         (
             "".join(f"q{n} {who} d1 {n % 2}\n" for n in range(50) for who in ("a", "b", "c")),
-            "qrels:2: judges 'd1' for 'q0' again (first at line 1), and so do 99 more lines for theirs",
+            "qrels:2: judges 'd1' for 'q0' again (first at line 1), one of 100 lines that judge a pair again",
         ),
     ],
 )

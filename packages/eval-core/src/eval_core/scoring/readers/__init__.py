@@ -215,7 +215,7 @@ def _exact(data: bytes, kind: _Kind, path: Path) -> dict[str, dict[str, int]]:
             found.setdefault(query, {})[document] = grade
     if again:
         number, query, document = again[0]
-        more = f", and so do {len(again) - 1:,} more lines for theirs" if len(again) > 1 else ""
+        more = f", one of {len(again):,} lines that judge a pair again" if len(again) > 1 else ""
         fault(
             number,
             f"judges {document!r} for {query!r} again (first at line {lines[query, document]}){more}; keep one grade a "
