@@ -22,7 +22,7 @@ Examples:
   eval-core compare baseline:code-bm25 code-bm25  the baseline in policy/ and the newest report of an arm
   eval-core compare code-bm25 code-dense code-hybrid
                                                   each against the first
-  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
+  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m "recall@100(rel=2)"
                                                   runs of any tool, scored against judgements
   eval-core compare --backends a,b --manifest M --root DIR --k 5
                                                   search backends over the files below a folder
@@ -159,9 +159,9 @@ def _files(
     from eval_core.compare import render
     from eval_core.compare.sides import side_of
     from eval_core.errors import Refused
-    from eval_core.scoring import metrics
+    from eval_core.scoring import spelling
 
-    wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
+    wanted = [spelling.read(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
             entries = [side_of(name, config) for name in files]
@@ -204,16 +204,16 @@ def _refusal(error: Refused) -> Comparison:
 
 def _run(name: str, config: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
-    from eval_core.compare.sides import first_line, run_of
+    from eval_core.compare.sides import first_line, is_report, run_of
     from eval_core.errors import Misuse
     from eval_core.measuring.run import SCHEMA
     from eval_core.scoring.score import score_files
 
     path = run_of(name, config)
-    line, header = first_line(path)
-    if line == b"{" or header.get("schema") == "report-v1":
+    if is_report(path):
         what = "is a report, and --qrels goes with runs; leave it out"
         raise Misuse("report-with-qrels", what, file=path)
+    header = first_line(path)[1]
     scores = score_files(path, qrels, measures, ties)
     outcomes = _outcomes(path) if scores.left_out else {}
     return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)

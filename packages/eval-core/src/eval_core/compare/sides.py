@@ -100,10 +100,20 @@ def _file_of(name: str, config: Path, noun: str, suffix: str) -> tuple[Path, str
 
 def is_run(path: Path) -> bool:
     """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
+    from eval_core.scoring.readers.columns import is_run_line
+
     line, value = first_line(path)
     fields = line.split()
-    six = len(fields) == 6 and fields[3].lstrip(b"-").isdigit()
+    six = is_run_line(fields, line) and fields[3].lstrip(b"-").isdigit()
     return six or value.get("schema") == "run-v1" or "ids" in value
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file begins as a report does."""
+    from eval_core.scoring.readers.source import opened
+
+    with opened(path, "run") as source:
+        return re.match(rb'\s*\{\s*"schema":\s*"report-v', source.read(400)) is not None
 
 
 def first_line(path: Path) -> tuple[bytes, dict[str, Any]]:

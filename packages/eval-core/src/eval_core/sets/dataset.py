@@ -12,6 +12,7 @@ from typing import Any
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import BOM, BOM_FAULT, digest_file, unreadable
+from eval_core.scoring import GRADE_RULE, grade_of
 from eval_core.sets.copies import FEWEST, copies
 from eval_core.sets.corpus import (
     CorpusFile,
@@ -375,7 +376,7 @@ def _read_qrels(
             if tuple(fields) == HEADER:
                 continue
             fault(number, f"expected the header {chr(9).join(HEADER)!r}")
-            if len(fields) != 3 or not _is_grade(fields[2]):
+            if len(fields) != 3 or grade_of(fields[2]) is None:
                 continue
         if len(fields) != 3:
             fault(
@@ -384,23 +385,20 @@ def _read_qrels(
             )
             doubtful.add(line.decode().split()[0])
             continue
-        query, document, grade = fields
-        if not _is_grade(grade):
-            fault(number, f"grade {grade!r} should be a whole number of at least 0")
+        query, document, written = fields
+        if (grade := grade_of(written)) is None:
+            fault(number, f"grade {written!r} should be {GRADE_RULE}")
             doubtful.add(query)
             continue
         first = places.setdefault((query, document), number)
         if first != number:
             fault(number, f"judges {document!r} for {query!r} again (first at line {first})")
             continue
-        judgements.setdefault(query, {})[document] = int(grade)
+        # Below 0 is not relevant, as 0 is: reports and evidence know no grade below.
+        judgements.setdefault(query, {})[document] = max(grade, 0)
     if not header_seen:
         fault(1, f"is empty; expected the header {chr(9).join(HEADER)!r} and judgements")
     return judgements, places, doubtful
-
-
-def _is_grade(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 9
 
 
 def _judged_elsewhere(folder: Path, split: str) -> set[str]:
