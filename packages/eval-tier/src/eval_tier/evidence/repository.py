@@ -314,10 +314,13 @@ class Evidence:
             for job in workflow.jobs.values():
                 for step in job.steps:
                     if step.script is not None and self._matters(step):
-                        commands, missed = expand(step, job, self.root.read)
+                        commands, missed = expand(step, job, self.root.read, self._is_folder)
                         gaps += [(gap, workflow, job) for gap in missed]
                         scripts.append((workflow, job, step, tuple(commands)))
         return tuple(scripts), tuple(gaps)
+
+    def _is_folder(self, path: str) -> bool:
+        return next(iter(self.root.below(path)), None) is not None
 
     def _matters(self, step: Step) -> bool:
         """Whether a step's script can come to a command that a rule asks for: it has a word of one, of a path that is
@@ -375,7 +378,7 @@ class Evidence:
         for place, step in enumerate(until.job.steps):
             if step.script is None or not start[0] <= place <= until.order[0]:
                 continue
-            for order, command in enumerate(expand(step, until.job, self.root.read)[0]):
+            for order, command in enumerate(expand(step, until.job, self.root.read, self._is_folder)[0]):
                 if start < (place, order) < until.order:
                     for path in touched(command):
                         yield path, command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval_tier.workflow.actions import Reader
@@ -24,6 +24,10 @@ _LEAVES = re.compile(r"\b(?:trap|exit|return|alias|exec|eval|shopt|unset)\b|\bse
 _FUNCTION = re.compile(
     r"^[ \t]*(?:function[ \t]+)?([\w:.-]+)[ \t]*\([ \t]*\)|^[ \t]*function[ \t]+([\w:.-]+)", re.MULTILINE
 )
+
+#: Options of make that change nothing of what it runs.
+_MAKE_OPTIONS = ("--silent", "--quiet", "--no-print-directory", "--always-make", "--print-directory", "--jobs",
+                 "--output-sync", "--no-builtin-rules", "--warn-undefined-variables")  # fmt: skip
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
@@ -49,14 +53,17 @@ class _Outer:
         )
 
 
-def expand(step: Step, job: Job, read: Reader) -> tuple[list[Command], list[Gap]]:
+def expand(
+    step: Step, job: Job, read: Reader, folder: Callable[[str], bool] | None = None
+) -> tuple[list[Command], list[Gap]]:
     """The commands of a step's script, launchers looked through, with all that they call inside the repository.
 
-    What is called is followed one level at a time; masks and doubts add up on the way.
+    What is called is followed one level at a time; masks and doubts add up on the way. `folder` tells whether a path is
+    a folder.
     """
     if step.script is None:
         return [], []
-    expansion = _Expansion(read)
+    expansion = _Expansion(read, folder, step.env)
     runner = job.runner or "ubuntu-latest"
     found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, runner, step.env)
     expansion.gaps += gaps
@@ -67,8 +74,8 @@ def expand(step: Step, job: Job, read: Reader) -> tuple[list[Command], list[Gap]
 
 
 class _Expansion:
-    def __init__(self, read: Reader) -> None:
-        self._read = read
+    def __init__(self, read: Reader, folder: Callable[[str], bool] | None, env: Mapping[str, str]) -> None:
+        self._read, self._folder, self._env = read, folder, env
         self.commands: list[Command] = []
         self.gaps: list[Gap] = []
 
@@ -80,6 +87,8 @@ class _Expansion:
                 return
             stripped = strip(command.words)
             first = next((word for word in command.words if "/" in word), "")
+            if stripped.script is None and (own := self._own(first, outer.folder)) is not None:
+                stripped = replace(stripped, words=(first, *stripped.words[1:]), script=own)
             command = replace(
                 command,
                 words=stripped.words,
@@ -91,13 +100,13 @@ class _Expansion:
             if command.words and command.words[0] in outer.functions:
                 self.gap(command.chain, f"{command.words[0]!r} is a function of a file that is sourced")
                 continue
-            if stripped.script is None and (own := self._own(first, outer.folder)) is not None:
-                stripped = replace(stripped, words=(first, *stripped.words[1:]), script=own)
             if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
                 outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
                 continue
             self.commands.append(command)
-            if stripped.gap is not None:
+            if stripped.words[:1] == (UNKNOWN,):
+                self.gap(command.chain, "which program is run follows from a value that is not known")
+            elif stripped.gap is not None:
                 self.gap(command.chain, stripped.gap)
             else:
                 self.call(command, stripped, outer)
@@ -153,23 +162,11 @@ class _Expansion:
         elif name in ("make", "gmake"):
             self._make(command, stripped, outer)
         elif name == "nox":
-            asked = _asked(words[1:], ("-s", "-e", "--session", "--sessions"))
-            self._task(command, stripped, outer, "noxfile.py", asked, lambda text: nox_sessions(text, asked))
+            self._nox(command, stripped, outer)
         elif name == "tox":
-            asked = [one for part in _asked(words[1:], ("-e",)) for one in part.split(",")]
-            self._task(
-                command, stripped, outer, "tox.ini", asked, lambda text: tox_commands(text, asked, toml=False)
-            )
+            self._tox(command, stripped, outer)
         elif name in ("npm", "pnpm", "yarn", "bun"):
-            asked = [word for word in words[1:] if not word.startswith("-")]
-            if asked[:1] in (["run"], ["run-script"]):
-                asked = asked[1:]
-            elif name in ("npm", "pnpm", "bun") and asked[:1] not in (["test"], ["start"]):
-                return
-            if asked and asked[0] not in ("install", "add", "ci", "exec", "dlx"):
-                self._task(
-                    command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0])
-                )
+            self._npm(command, stripped, outer)
         elif name in ("just", "task", "mise", "invoke", "inv", "doit", "rake") and len(words) > 1:
             self.gap(command.chain, f"what `{name}` runs is not read")
 
@@ -237,6 +234,79 @@ class _Expansion:
             found, gaps = commands(text, whole, 1, shell)
             self._add(found, gaps, inner)
 
+    def _nox(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        options, given = _split(stripped.words[1:])
+        file = "noxfile.py"
+        for place, word in enumerate(options):
+            if word in (
+                "-l",
+                "--list",
+                "--list-sessions",
+                "--install-only",
+                "--help",
+                "-h",
+                "--version",
+                "--usage",
+            ):
+                return
+            if word in ("-f", "--noxfile") and place + 1 < len(options):
+                file = options[place + 1]
+        asked = _asked(options, ("-s", "-e", "--session", "--sessions"))
+        if {"-k", "--keywords", "-t", "--tags", "-p", "--python", "--pythons"} & set(options) and not asked:
+            self.gap(command.chain, "which sessions are chosen by keywords, tags or Python is not read")
+            return
+        self._task(command, stripped, outer, file, asked, lambda text: nox_sessions(text, asked, given))
+
+    def _tox(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        options, _ = _split(stripped.words[1:])
+        if {"-l", "--listenvs", "--notest", "-n", "list", "l", "config", "c", "devenv"} & set(options):
+            return
+        if "TOX_SKIP_ENV" in self._env or "-c" in options or "--conf" in options:
+            self.gap(command.chain, "which environments tox runs, and by what file, is not read")
+            return
+        asked = [one for part in _asked(options, ("-e",)) for one in part.split(",")]
+        self._task(
+            command, stripped, outer, "tox.ini", asked, lambda text: tox_commands(text, asked, toml=False)
+        )
+
+    def _npm(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
+        name = posixpath.basename(stripped.words[0])
+        options, _ = _split(stripped.words[1:])
+        asked = [word for word in options if not word.startswith("-")]
+        elsewhere = next(
+            (w for w in options if re.match(r"-w\b|--workspaces?\b|-C\b|--prefix\b|--filter\b|--dir\b", w)),
+            None,
+        )
+        explicit = asked[:1] in (["run"], ["run-script"])
+        if explicit:
+            asked = asked[1:]
+        elif name == "npm" and asked[:1] not in (["test"], ["start"]) and elsewhere is None:
+            return
+        if not asked or asked[0] in (
+            "install",
+            "add",
+            "ci",
+            "exec",
+            "dlx",
+            "i",
+            "x",
+            "init",
+            "publish",
+            "version",
+            "why",
+        ):
+            return
+        if elsewhere is not None:
+            self.gap(command.chain, f"which package.json is read with {elsewhere} is not followed")
+            return
+        around = "--ignore-scripts" not in options and name in ("npm", "yarn")
+        if "--if-present" in options:
+            command = replace(
+                command, doubt=command.doubt or "--if-present leaves out a script that is not there"
+            )
+        self._task(command, stripped, outer, "package.json", asked,
+                   lambda text: npm_script(text, asked[0], around=around))  # fmt: skip
+
     def _make(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
         folder, file, mask = outer.folder, "", None
         targets: list[str] = []
@@ -250,14 +320,21 @@ class _Expansion:
                 file = left.pop(0)
             elif word in ("-j", "-l") and left and left[0].isdigit():
                 left.pop(0)
-            elif word in ("-n", "--dry-run", "--just-print", "-q", "-t"):
-                return
-            elif re.fullmatch(r"-[a-zA-Z]*[ik][a-zA-Z]*|--ignore-errors|--keep-going", word):
-                mask = "make goes on after a failure"
-            elif match := re.fullmatch(r"([A-Za-z_]\w*)[:+?]?=(.*)", word, re.DOTALL):
+            elif re.fullmatch(r"-[jl][\d.]+|--jobs=\d+|-O\w*", word):
+                continue
+            elif match := re.fullmatch(r"([A-Za-z_.]\w*)[:+?]?=(.*)", word, re.DOTALL):
                 given[match[1]] = match[2]
             elif not word.startswith("-"):
                 targets.append(word)
+            elif re.fullmatch(r"-[a-zA-Z]*[ik][a-zA-Z]*|--ignore-errors|--keep-going", word):
+                mask = "make goes on after a failure"
+            elif (
+                re.search(r"[ntqho]", word)
+                if re.fullmatch(r"-[a-zA-Z]+", word)
+                else word not in _MAKE_OPTIONS
+            ):
+                self.gap(command.chain, f"what make runs with {word} is not read")
+                return
         names = [file] if file else list(_MAKEFILES)
         paths = {
             name: posixpath.normpath(posixpath.join(folder, name)) for name in names if UNKNOWN not in folder
@@ -267,14 +344,23 @@ class _Expansion:
         if held is None:
             return
         whole, text = held
+
+        def stands(target: str) -> bool:
+            path = posixpath.normpath(posixpath.join(folder, target))
+            return self._read(path) is not None or (self._folder is not None and self._folder(path))
+
         try:
             makefile = Makefile(text)
+            if makefile.includes:
+                raise Unread(f"it includes {makefile.includes[0]}, which may have other rules")
+            env = {**self._env, **command.env, **_prefixed(command.words)}
+            shell = Makefile(f"SHELL={given['SHELL']}\n").shell if "SHELL" in given else makefile.shell
             for target in targets or [makefile.default]:
                 inner = self._inner(command, stripped, outer, f"{whole}:{target}")
                 if inner is None:
                     return
                 inner = replace(inner, mask=inner.mask or mask, folder=folder)
-                self._tasks(makefile.recipe(target, given), whole, inner, "recipe")
+                self._tasks(makefile.recipe(target, given, env, stands), whole, inner, shell)
         except (Unread, RecursionError) as error:
             self.gap(command.chain, str(error) or "the Makefile is nested too deeply")
 
@@ -301,7 +387,14 @@ class _Expansion:
 
     def _tasks(self, tasks: Iterable[Task], file: str, outer: _Outer, shell: str) -> None:
         for task in tasks:
-            here = replace(outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt)
+            folder = (
+                UNKNOWN
+                if task.folder is None
+                else posixpath.normpath(posixpath.join(outer.folder, task.folder))
+            )
+            here = replace(
+                outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt, folder=folder
+            )
             if task.words:
                 self.take([Command(task.words, (Place(file, task.line),))], here)
             else:
@@ -312,6 +405,18 @@ class _Expansion:
         for gap in gaps:
             self.gap((*outer.chain, *gap.chain), gap.what)
         self.take(found, outer)
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words before and behind `--`."""
+    held = list(words)
+    return (held[: held.index("--")], held[held.index("--") + 1 :]) if "--" in held else (held, [])
+
+
+def _prefixed(words: Sequence[str]) -> dict[str, str]:
+    """The assignments before a command, as of `env A=b make`."""
+    found = (re.fullmatch(r"([A-Za-z_]\w*)=(.*)", word, re.DOTALL) for word in words)
+    return {one[1]: one[2] for one in found if one}
 
 
 def _asked(words: Sequence[str], options: tuple[str, ...]) -> list[str]:

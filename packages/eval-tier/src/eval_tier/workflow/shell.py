@@ -430,8 +430,6 @@ class _Reader:
         if program in self.state.values.get("alias ", "").split():
             self.gap(node, f"{program!r} is an alias")
             return
-        if program == UNKNOWN:
-            self.gap(node, "which program is run follows from a value that is not known")
         if len(self.commands) >= MOST_COMMANDS:
             if len(self.commands) == MOST_COMMANDS:
                 self.gap(node, f"there are more than {MOST_COMMANDS:,} commands")
