@@ -2,8 +2,8 @@
 
 The table is derived. A guard is the condition under which a source names a reason code: where the code stands in the
 body of an `if`, the condition is made false; in its `else`, true; in an `except`, the error goes on as it was. The
-tests that must turn red are those that name the code or the module. Rows of `MORE` are guards without a code, and two controls: one
-that must be killed, and one that changes nothing and must survive.
+tests that must turn red are those that name the code or the module. Rows of `MORE` are guards without a code, and two
+controls: one that must be killed, and one that changes nothing and must survive.
 
     python tools/mutants.py [--list] [--shard K/N] [CODE or FILE …]
 """
@@ -55,8 +55,8 @@ class Mutant:
 
 #: Guards that no code stands for, each as file, old text, new text and the tests that see it.
 MORE: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
-    ("control", "eval-core/src/eval_core/scoring/metrics.py", "math.fsum(values) / len(values) if values", "math.fsum(values) / (len(values) + 1) if values",
-     ("tests/core/test_metrics.py",)),
+    ("control", "eval-core/src/eval_core/scoring/metrics.py",
+     "fsum(values) / len(values)", "fsum(values) / (len(values) + 1)", ("tests/core/test_metrics.py",)),
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _edit(chain: Sequence[ast.AST]) -> tuple[ast.expr | ast.stmt, str] | None:
 
 @functools.cache
 def _tests() -> dict[Path, str]:
-    """The test files with their texts, the smallest first; those of the workspace look at sources, not at what they do."""
+    """The test files with their texts, the smallest first, without those of the workspace, which look at sources."""
     found = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
     apart = {"workspace", "peers"}
     return {

@@ -239,13 +239,13 @@ def cases() -> dict[str, Case]:
         "      - run: eval-gate", "      - run: cp snap/*.json .eval/reports/\n      - run: eval-gate"
     )
     found["reports that are exchanged"] = (everything | ci(between), None, REQUIRED, 1, 1)
-    called_file = {"gate.sh": b"set -e\neval-gate check\n"}
+    called_by = {"gate.sh": b"set -e\neval-gate check\n"}
     called = STEPS.replace("eval-gate check", "bash gate.sh")
     found["a script that is changed"] = (
-        everything | called_file | ci(called.replace("      - run: bash", "      - run: cp x gate.sh\n      - run: bash")),
+        everything | called_by | ci(called.replace("      - run: bash", "      - run: cp x gate.sh\n      - run: bash")),
         None, REQUIRED, 1, 1,
     )  # fmt: skip
-    found["a script"] = (everything | called_file | ci(called), None, REQUIRED, 3, 3)
+    found["a script"] = (everything | called_by | ci(called), None, REQUIRED, 3, 3)
     for name, edit in KEYS.items():
         found[f"a key: {name}"] = (everything | ci(edit), None, REQUIRED, 0, 0)
     for name, step in MODELS.items():
@@ -292,6 +292,25 @@ def cases() -> dict[str, Case]:
         0,
         0,
     )
+    masked = STEPS.replace("run: eval-gate", "id: g\n        continue-on-error: true\n        run: eval-gate")
+    found["a failure that a later step looks at"] = (
+        everything | ci(masked + "      - if: steps.g.outcome != 'success'\n        run: exit 1\n"),
+        None,
+        REQUIRED,
+        3,
+        3,
+    )
+    found["a failure that a later step tells"] = (
+        everything | ci(masked + "      - if: steps.g.outcome != 'success'\n        run: echo no\n"),
+        None,
+        REQUIRED,
+        1,
+        1,
+    )
+    named = "  other:\n    name: ${{ vars.NAME }}\n    runs-on: x\n    steps:\n      - run: 'true'\n"
+    found["another job that may have the name"] = (everything | ci(more=named), None, REQUIRED, 3, 1)
+    named = named.replace("${{ vars.NAME }}", "test ${{ vars.NAME }}")
+    found["another job that cannot have the name"] = (everything | ci(more=named), None, REQUIRED, 3, 3)
     everywhere = "on:\n  pull_request:\n    paths: ['**']\n  merge_group:\n"
     found["paths that leave out nothing"] = (everything | ci(on=everywhere), None, REQUIRED, 3, 3)
     return found

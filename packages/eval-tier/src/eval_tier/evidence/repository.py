@@ -116,9 +116,28 @@ class Use:
             (self.step.masked, "step", self.step.place),
             (self.job.masked, "job", self.job.place),
         ):
-            if masked is not None and not self._counts_in_a_leg(masked):
+            if (
+                masked is not None
+                and not self._counts_in_a_leg(masked)
+                and not (of == "step" and self._asked_later())
+            ):
                 found.append((f"continue-on-error: {masked} of the {of}", place))
         return tuple(found)
+
+    def _asked_later(self) -> bool:
+        """Whether a later step fails the job where this one did not succeed, as after a comment on the failure."""
+        if not self.step.key:
+            return False
+        outcome = rf"steps\.{re.escape(self.step.key)}\.outcome\s*(?:!=\s*'success'|==\s*'failure')"
+        later = self.job.steps[self.order[0] + 1 :]
+        return any(
+            step.masked is None
+            and re.fullmatch(
+                rf"(?:(?:always|failure|!\s*cancelled)\(\)\s*&&\s*)?{outcome}", (step.condition or "").strip()
+            )
+            and re.search(r"(?:^|[;\n])\s*(?:exit\s+[1-9]\d*|false)\s*$", (step.script or "").strip())
+            for step in later
+        )
 
     def _counts_in_a_leg(self, masked: str) -> bool:
         """Whether `continue-on-error` is an expression that is false in some leg of the matrix that runs the step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from eval_tier.evidence.repository import Evidence, Use, needed
@@ -21,6 +22,20 @@ def posted(evidence: Evidence, name: str) -> list[tuple[Workflow, Job]]:
     apart = {"workflow_call", "schedule"}
     workflows = [one for one in evidence.workflows if not one.triggers or set(one.triggers) - apart]
     return [(one, job) for one in workflows for job in one.jobs.values() if name in job.checks]
+
+
+def may_post(evidence: Evidence, name: str) -> Job | None:
+    """A job whose checks follow from an expression, and may have this name."""
+    for job in (job for workflow in evidence.workflows for job in workflow.jobs.values()):
+        pattern = ".*".join(map(re.escape, re.split(r"\$\{\{.*?\}\}", job.template)))
+        if (
+            job.open
+            and name not in job.checks
+            and "${{" in job.template
+            and re.fullmatch(f"{pattern}( \\(.*\\))?", name)
+        ):
+            return job
+    return None
 
 
 class _Effect(Rule):
@@ -91,6 +106,11 @@ class Single(_Effect):
             places = tuple(job.place for _, job in jobs)
             return self.says(
                 "refuted", what, places, mend="give each job a name of its own", evidence=evidence
+            )
+        if other := may_post(evidence, name):
+            what = f"the checks of {other.key!r} follow from an expression, and may be {name!r}"
+            return self.says(
+                "unknown", what, (other.place,), mend="give it a literal name", evidence=evidence
             )
         if found.context.app not in (None, ACTIONS):
             what = (
