@@ -239,13 +239,13 @@ def cases() -> dict[str, Case]:
         "      - run: eval-gate", "      - run: cp snap/*.json .eval/reports/\n      - run: eval-gate"
     )
     found["reports that are exchanged"] = (everything | ci(between), None, REQUIRED, 1, 1)
-    called_by = {"gate.sh": b"set -e\neval-gate check\n"}
+    its = {"gate.sh": b"set -e\neval-gate check\n"}
     called = STEPS.replace("eval-gate check", "bash gate.sh")
     found["a script that is changed"] = (
-        everything | called_by | ci(called.replace("      - run: bash", "      - run: cp x gate.sh\n      - run: bash")),
+        everything | its | ci(called.replace("      - run: bash", "      - run: cp x gate.sh\n      - run: bash")),
         None, REQUIRED, 1, 1,
     )  # fmt: skip
-    found["a script"] = (everything | called_by | ci(called), None, REQUIRED, 3, 3)
+    found["a script"] = (everything | its | ci(called), None, REQUIRED, 3, 3)
     for name, edit in KEYS.items():
         found[f"a key: {name}"] = (everything | ci(edit), None, REQUIRED, 0, 0)
     for name, step in MODELS.items():
