@@ -269,7 +269,10 @@ def test_round2_f2_what_is_compressed_and_broken_is_told_so(tmp_path: Path, pack
         (b"\x04\x22\x4d\x18" + bytes(90), "is a file of LZ4, which is not read"),
         (b"7z\xbc\xaf\x27\x1c" + bytes(90), "is a file of 7-Zip, which is not read"),
         (b"PAR1\x15" + bytes(90), "is a file of Parquet, which is not read"),
-        (gzip.compress(b"run.txt".ljust(257, b"\0") + b"ustar", mtime=0), "is a file of tar, which is not read"),
+        (
+            gzip.compress(b"run.txt".ljust(257, b"\0") + b"ustar", mtime=0),
+            "is a file of tar, which is not read",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
