@@ -15,6 +15,7 @@ is wrong, and the mend. They become a sentence in `sentence`, and nowhere else; 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -206,13 +207,13 @@ class Fault(Details):
 
 
 class Faults(Misuse):
-    """All that is wrong with the input, found in one reading. Every fault is listed."""
+    """All that is wrong with the input, found in one reading: each in `faults`, the first of each kind in the text."""
 
     def __init__(self, faults: Iterable[Fault], *, consequence: str = "nothing was done") -> None:
         self.faults: Sequence[Fault] = tuple(faults)
         count = len(self.faults)
         noun = "fault" if count == 1 else "faults"
-        lines = [str(fault) for fault in self.faults]
+        lines = _by_kind(self.faults)
         super().__init__("input-invalid", "\n".join([*lines, f"{count} {noun}; {consequence}."]))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -222,6 +223,34 @@ class Faults(Misuse):
     def mend(self) -> str | None:
         """None: each fault has its own."""
         return self.details.mend
+
+
+#: Faults that are written out of one kind, and of all kinds.
+MOST_ALIKE: Final = 5
+MOST_LINES: Final = 60
+
+_GIVEN = re.compile(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[0-9]+")
+
+
+def _by_kind(faults: Sequence[Fault]) -> list[str]:
+    """The lines of faults in their order. One wrong key of a table gives hundreds of one kind, of which few are shown:
+    faults of one kind are alike but for their lines and what stands in quotes, brackets or digits."""
+    kinds: dict[tuple[str | None, ...], int] = {}
+    lines: list[str] = []
+    left: dict[tuple[str | None, ...], int] = {}
+    for fault in faults:
+        kind = (fault.code, fault.file, _GIVEN.sub("…", fault.key or ""), _GIVEN.sub("…", fault.what))
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if kinds[kind] <= MOST_ALIKE and len(lines) < MOST_LINES:
+            lines.append(str(fault))
+        else:
+            left[kind] = left.get(kind, 0) + 1
+    shown = [f"{count:,} more like: {kind[3]}" for kind, count in left.items()]
+    return [
+        *lines,
+        *(f"  … {line}" for line in shown[:9]),
+        *([f"  … {len(shown) - 9} more kinds"] if len(shown) > 9 else []),
+    ]
 
 
 def _faults_of(faults: Sequence[Fault], details: Details) -> Faults:

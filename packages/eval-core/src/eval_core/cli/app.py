@@ -55,6 +55,9 @@ def _run(command: click.Command, prog: str) -> int:
         _say(f"{prog}: interrupted")
         return 3
     except EvalError as error:
+        from eval_core.faults import unmerged
+
+        error = unmerged(error) or error
         _say(str(error) if isinstance(error, Faults) else f"{prog}: {error}")
         return error.exit_code
     except OSError as error:

@@ -140,7 +140,12 @@ class _Collector:
 
 
 def load(
-    folder: Path, *, split: str | None = None, corpus: Path | None = None, keys: Iterable[str] = ()
+    folder: Path,
+    *,
+    split: str | None = None,
+    corpus: Path | None = None,
+    keys: Iterable[str] = (),
+    begins: bool = False,
 ) -> Dataset:
     """Load and check a dataset folder.
 
@@ -149,6 +154,7 @@ def load(
         split: the judgements to take, `qrels/SPLIT.tsv`; the only one, or `test`, where it is not given.
         corpus: the reconstructed `corpus.jsonl`; the folder's own where it is not given.
         keys: document metadata to remember, for arms that filter.
+        begins: the set may have no query and no judgement yet.
 
     Raises:
         Faults: everything wrong with all of its files, with file and line.
@@ -166,7 +172,7 @@ def load(
     collector = _Collector()
     corpus_path = corpus or folder / "corpus.jsonl"
     for path, what in ((corpus_path, "corpus"), (folder / "queries.jsonl", "queries")):
-        if not os.path.isfile(path):
+        if not os.path.isfile(path) and not (begins and what == "queries"):
             what = f"there is no such file; a dataset needs its {what}"
             raise Misuse("dataset-missing", what, file=path)
     documents = _read_corpus(corpus_path, tuple(keys), collector)
@@ -178,10 +184,16 @@ def load(
             documents.lines.keys() | doubtful.documents,
             collector.at(folder / "timeline.jsonl"),
         )
-    split = split or _only_split(folder)
+    split = split or ("test" if begins and not splits_of(folder) else _only_split(folder))
     qrels_path = folder / "qrels" / f"{split}.tsv"
-    judgements, places, doubtful.judged = _read_qrels(qrels_path, collector)
-    queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
+    judgements: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, str], int] = {}
+    if not begins or splits_of(folder):
+        judgements, places, doubtful.judged = _read_qrels(qrels_path, collector)
+    queries: list[Query] = []
+    query_lines: dict[str, int] = {}
+    if not begins or (folder / "queries.jsonl").is_file():
+        queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
     doubtful.queries = collector.named(folder / "queries.jsonl")
     elsewhere = _judged_elsewhere(folder, split)
     queries = [query for query in queries if query.id in judgements or query.id not in elsewhere]
@@ -208,7 +220,7 @@ def load(
     _check_queries(dataset, query_lines, plain, doubtful, collector)
     for copy in copies(dataset, dataset.corpus.numbered(lambda line, message: None), documents.longest):
         collector.add(corpus_path, copy.line, copy.sentence(), "queries-in-corpus")
-    if not queries and not collector.faults:
+    if not queries and not collector.faults and not begins:
         collector.at(folder / "queries.jsonl")(1, f"holds no query of split {split!r}")
     if collector.faults:
         faults = Faults(collector.faults, consequence=CONSEQUENCE)

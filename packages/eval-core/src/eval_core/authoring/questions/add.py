@@ -55,7 +55,7 @@ def add_questions(
     # A folder that is not there is for loading to tell of.
     definition = read_definition(folder) if folder.is_dir() else None
     corpus = corpus_of(folder, definition, output)
-    dataset = load(folder, split=split, corpus=corpus, keys=keys)
+    dataset = load(folder, split=split, corpus=corpus, keys=keys, begins=True)
     if any("kind" in has for has in dataset.attributes.values()):
         filters.add("kind")
     faults: list[Fault] = []
