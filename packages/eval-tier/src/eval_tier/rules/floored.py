@@ -14,7 +14,8 @@ from typing import Any
 from eval_core.errors import EvalError
 from eval_core.policy import FLOORS, Budgets, Floors, Policy, parse_evidence, parse_floors, path_of
 from eval_core.policy.faults import faults
-from eval_tier.evidence.repository import Evidence, Use, needed
+from eval_tier.evidence.repository import Evidence, needed
+from eval_tier.evidence.use import Use
 from eval_tier.models import Finding
 from eval_tier.rules.base import Rule, command_of
 from eval_tier.workflow.changes import foreign, hits, inside, touched

@@ -11,7 +11,8 @@ from eval_core.console import count
 from eval_core.errors import EvalError
 from eval_core.models import parse_toml
 from eval_core.sets.definition import Definition
-from eval_tier.evidence.repository import Evidence, Use
+from eval_tier.evidence.repository import Evidence
+from eval_tier.evidence.use import Use
 from eval_tier.models import Finding
 from eval_tier.rules.base import Rule, command_of
 from eval_tier.workflow.changes import foreign, hits

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from eval_tier.evidence.repository import Evidence, Use, needed
+from eval_tier.evidence.repository import Evidence, needed
 from eval_tier.evidence.settings import Unknown
+from eval_tier.evidence.use import Use
 from eval_tier.models import Finding, Half
 from eval_tier.rules.base import Rule, command_of
 from eval_tier.workflow.aggregate import STATUS, carries, honest

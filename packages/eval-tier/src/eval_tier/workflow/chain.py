@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from eval_tier.workflow.actions import Reader
 from eval_tier.workflow.launchers import Stripped, strip
 from eval_tier.workflow.models import Command, Gap, Job, Place, Step
+from eval_tier.workflow.sessions import nox_sessions
 from eval_tier.workflow.shell import MOST_BYTES, UNKNOWN, commands
-from eval_tier.workflow.tasks import Makefile, Task, Unread, nox_sessions, npm_script, tox_commands
+from eval_tier.workflow.tasks import Makefile, Task, Unread, npm_script, tox_commands
 
 #: Calls within one another, and commands of one step.
 MOST_DEPTH, MOST_COMMANDS = 8, 5_000
