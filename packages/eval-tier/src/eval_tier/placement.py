@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eval_core.policy import Floors
+from eval_core.errors import EvalError
 from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import Unknown
 from eval_tier.models import Finding, Placement
@@ -83,7 +83,7 @@ def _reached(held: Iterable[Finding], good: tuple[str, ...]) -> int:
 def _ungated(evidence: Evidence) -> Iterable[str]:
     """What is measured there, and has no bar."""
     floors = floors_of(evidence)
-    if evidence.ours is None or not isinstance(floors, Floors):
+    if evidence.ours is None or floors is None or isinstance(floors, EvalError):
         return
     bare = [name for name in evidence.ours.arms if name not in floors.arms]
     if bare:

@@ -91,6 +91,7 @@ class Evidence:
         self.known = known
         self._branch = branch
         self._audit = audit
+        self._by_job: dict[int, list[tuple[tuple[int, int], str, Command]]] = {}
         self._faults = faults
         self._settings = settings
         self._missing = missing or Unknown(
@@ -262,13 +263,22 @@ class Evidence:
     def changes(self, until: Use, after: Use | None = None) -> Iterator[tuple[str, Command]]:
         """The paths that the job of a use changes before it (after another use of that job), each with the command."""
         start = after.order if after is not None and after.job is until.job else (-1, -1)
-        for place, step in enumerate(until.job.steps):
-            if step.script is None or not start[0] <= place <= until.order[0]:
-                continue
-            for order, command in enumerate(expand(step, until.job, self.root.read, self._is_folder)[0]):
-                if start < (place, order) < until.order:
-                    for path in touched(command):
-                        yield path, command
+        for order, path, command in self._touched(until.job):
+            if start < order < until.order:
+                yield path, command
+
+    def _touched(self, job: Job) -> list[tuple[tuple[int, int], str, Command]]:
+        """All paths that a job's commands change, in their order."""
+        held = self._by_job.get(id(job))
+        if held is None:
+            held = self._by_job[id(job)] = [
+                ((place, order), path, command)
+                for place, step in enumerate(job.steps)
+                if step.script is not None
+                for order, command in enumerate(expand(step, job, self.root.read, self._is_folder)[0])
+                for path in touched(command)
+            ]
+        return held
 
     @functools.cached_property
     def elsewhere(self) -> str | None:
