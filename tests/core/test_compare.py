@@ -301,7 +301,14 @@ def test_a_third_of_another_task_is_refused_too() -> None:
 
 @pytest.mark.parametrize(
     ("share", "documents", "crosses"),
-    [(None, 100, False), (0.1, 100, True), (0.1, 110, True), (0.1, 111, False), (0.1, 89, False), (0.1, None, False)],
+    [
+        (None, 100, False),
+        (0.1, 100, True),
+        (0.1, 110, True),
+        (0.1, 111, False),
+        (0.1, 89, False),
+        (0.1, None, False),
+    ],
 )
 def test_round2_s7_a_corpus_that_may_drift_is_crossed_as_the_gate_crosses_it(
     share: float | None, documents: int | None, crosses: bool

@@ -16,6 +16,7 @@ from core_support import Told
 from jsonschema import Draft202012Validator
 
 from eval_core.backend import BackendError, Reply
+from eval_core.config import load_workspace
 from eval_core.contract import as_json, as_markdown, as_table, compare_backends, exit_code, read_comparison
 from eval_core.contract.models import Comparison
 from eval_core.errors import CouldNot, Faults, Misuse, Refused
@@ -545,6 +546,37 @@ def test_what_is_cleaned_is_counted(root: Path, register: Register) -> None:
 
 
 # Wrong usage
+
+
+ARMS = """\
+[arms."mine"]
+dataset = "set"
+backend = "bm25"
+options.k1 = 2.0
+
+[arms."bm25"]
+dataset = "set"
+backend = "bm25"
+"""
+
+
+def test_arms_are_compared_as_backends_are(root: Path, register: Register) -> None:
+    """R1, A1: an arm of eval.toml by its name, with its options; a name that is both says which is meant."""
+    (root.parent / "eval.toml").write_text(ARMS)
+    workspace = load_workspace(root.parent / "eval.toml")
+    path = manifest(root.parent / "manifest.json", {"q1": ("apple", ["a.md"])})
+    found = compare_backends(path, root, ["mine", "arm:bm25", "backend:bm25"][:2], 2, workspace=workspace)
+    assert [report.backend for report in found.backends] == ["mine", "bm25"]
+    assert [report.implementation["k1"] for report in found.backends] == [2.0, 1.5]
+    for name, code, told in (
+        ("bm25", "backend-ambiguous", "Write  arm:bm25  or  backend:bm25"),
+        ("mien", "backend-unknown", "did you mean 'mine'?"),
+        ("arm:nothing", "arm-unknown", "there is no arm 'nothing'"),
+        ("backend:mine", "backend-unknown", "there is no backend 'mine'"),
+    ):
+        with pytest.raises(Misuse) as caught:
+            compare_backends(path, root, [name], 2, workspace=workspace)
+        assert caught.value.code == code and told in str(caught.value)
 
 
 def test_an_unknown_backend_is_told_with_the_nearest(root: Path) -> None:

@@ -82,7 +82,8 @@ def test_real_agents_questions_are_appended_by_a_command_that_reviews_them(kb: S
     after = content(kb.root / "set")
     assert {name for name in after if after[name] != before[name]} == {"queries.jsonl", "qrels/test.tsv"}
     assert after["queries.jsonl"] == before["queries.jsonl"] + (
-        b'{"_id": "q3b3d58", "text": "who tries the backups?", "metadata": {"category": "indirect", "source": "agent"}}\n'
+        b'{"_id": "q3b3d58", "text": "who tries the backups?", '
+        b'"metadata": {"category": "indirect", "source": "agent"}}\n'
         b'{"_id": "q69a819", "text": "Is there a meal, and when?", '
         b'"metadata": {"kind": "habit", "scope": "home", "source": "agent"}}\n'
         b'{"_id": "mine", "text": "Whose job is the key?", "metadata": {"exclude": ["d3"], "source": "agent"}}\n'
@@ -121,7 +122,9 @@ def test_json_is_the_contract(kb: Space) -> None:
         "dry_run": True,
         "before": 2,
         "queries": 3,
-        "added": ({"id": "q1592cf", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},),
+        "added": (
+            {"id": "q1592cf", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},
+        ),
         "warnings": ("a.ndjson:2: stands word for word in 'd2': 'Backups are tried twice a year'",),
         "arms": ("arm",),
     }

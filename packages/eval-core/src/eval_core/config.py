@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -174,6 +174,44 @@ class Workspace:
         if names:
             return {name: arm for name, arm in self.arms.items() if name in names}
         return {name: arm for name, arm in self.arms.items() if lane is None or arm.lane == lane}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A backend as it is named on a command line, with its options; `root` is what an arm's options are relative to."""
+
+    name: str
+    backend: str
+    options: Mapping[str, Any]
+    root: Path | None = None
+
+
+def spec(text: str, known: Sequence[str], workspace: Workspace | None) -> Spec:
+    """What a name stands for: `NAME`, a backend, else an arm; `backend:NAME` and `arm:NAME` say which.
+
+    Raises:
+        Misuse: it is both, or nearly an arm.
+    """
+    kind, colon, rest = text.partition(":")
+    name = rest if colon and kind in ("arm", "backend") else text
+    arms = {} if workspace is None or (kind == "backend" and colon) else workspace.arms
+    found = (
+        next((one for one in known if one in (name, name.lower())), None)
+        if not (colon and kind == "arm")
+        else None
+    )
+    if found is not None and name in arms:
+        mend = f"Write  arm:{name}  or  backend:{name}"
+        raise Misuse("backend-ambiguous", f"{name!r} is a backend, and an arm of eval.toml", mend=mend)
+    if found is not None:
+        return Spec(found, found, {})
+    if name in arms and workspace is not None:
+        return Spec(name, arms[name].backend, arms[name].backend_options, workspace.root)
+    if colon and kind == "arm":
+        raise unknown_arm(name, arms, file=workspace.path if workspace is not None else None)
+    if near := did_you_mean(name, arms):
+        raise Misuse("backend-unknown", f"there is no backend {name!r}{near}  (arms: {', '.join(arms)})")
+    return Spec(name, name, {})  # the registry says what there is
 
 
 def arms_in(config: Path) -> list[str]:

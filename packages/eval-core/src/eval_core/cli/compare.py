@@ -24,7 +24,7 @@ Examples:
                                                   each against the first
   eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m "recall@100(rel=2)"
                                                   runs of any tool, scored against judgements
-  eval-core compare --backends a,b --manifest M --root DIR --k 5
+  eval-core compare --backends bm25,arm:notes-mine --manifest M --root DIR --k 5
                                                   search backends over the files below a folder
 
 A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
@@ -40,7 +40,7 @@ not.
 
 #: Options of one mode, told where they stand in another.
 _OF_BACKENDS = ("manifest", "root", "k")
-_OF_FILES = ("measures", "qrels", "ties", "everything", "limit", "config")
+_OF_FILES = ("measures", "qrels", "ties", "everything", "limit")
 
 _SHOWN = 20
 
@@ -73,7 +73,11 @@ _SHOWN = 20
     "--limit", type=click.IntRange(0), default=_SHOWN, show_default=True, help="Queries to list of an arm."
 )
 @config_option()
-@click.option("--backends", metavar="A,B", help="Search backends, compared over the queries of --manifest.")
+@click.option(
+    "--backends",
+    metavar="A,B",
+    help="Backends, or arms (arm:NAME), compared over --manifest's queries.",
+)
 @click.option("--manifest", type=click.Path(path_type=Path), help="Queries with the files that answer them.")
 @click.option(
     "--root", type=click.Path(path_type=Path), default=Path(), show_default=True, help="The folder to search."
@@ -107,7 +111,7 @@ def compare(
             raise click.UsageError(f"--backends takes no reports or runs, and {files[0]!r} is given")
         _together(context, given, _OF_FILES, "--backends")
         return _backends(
-            manifest, root, [name for part in backends.split(",") if (name := part.strip())], k, form
+            manifest, root, [name for part in backends.split(",") if (name := part.strip())], k, form, config
         )
     for name in given:
         if name in _OF_BACKENDS:
@@ -137,10 +141,12 @@ def _together(context: click.Context, given: Sequence[str], strange: Sequence[st
             raise click.UsageError(f"{_flag(context, name)} does not go with {mode}")
 
 
-def _backends(manifest: Path, root: Path, names: list[str], k: int, form: str) -> int:
+def _backends(manifest: Path, root: Path, names: list[str], k: int, form: str, config: Path) -> int:
     from eval_core import contract
+    from eval_core.config import load_workspace
 
-    found = contract.compare_backends(manifest, root, names, k)
+    workspace = load_workspace(config) if config.exists() else None
+    found = contract.compare_backends(manifest, root, names, k, workspace=workspace)
     render = {"json": contract.as_json, "markdown": contract.as_markdown, "table": contract.as_table}[form]
     click.echo(render(found).removesuffix("\n"))
     return contract.exit_code(found)

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pydantic import JsonValue, ValidationError
 
 from eval_core import backend as registry
 from eval_core.backend import Backend, Reply, Request
+from eval_core.config import Spec, Workspace, spec
 from eval_core.contract.corpus import EXCLUDE, INCLUDE, WORDS, place, search
 from eval_core.contract.models import (
     Account,
@@ -76,6 +77,7 @@ def compare_backends(
     *,
     include: Sequence[str] = INCLUDE,
     exclude: Sequence[str] = EXCLUDE,
+    workspace: Workspace | None = None,
 ) -> Comparison:
     """Put every query of a manifest to every backend, over the text files below a root.
 
@@ -85,9 +87,11 @@ def compare_backends(
     Args:
         manifest: of either form. Where it is relative, it is looked for below `root` first, then from here.
         root: the folder that is searched. Document ids are paths relative to it, percent-encoded as in any corpus.
-        backends: names of the registry, in the order of the comparison; one that is named twice is compared once.
+        backends: names of the registry or of arms, in the order of the comparison; one that is named twice is compared
+            once. See `eval_core.config.spec`.
         k: how many paths are asked for, at least 1.
         include, exclude: globs below the root.
+        workspace: whose arms may be named.
 
     Raises:
         Misuse: no such root, manifest or backend, k below 1, or nothing to search.
@@ -97,7 +101,7 @@ def compare_backends(
     if k < 1:
         raise Misuse("k-malformed", "should be at least 1", key="k", value=k)
     notes: list[str] = []
-    specs = _specs(backends, notes)
+    specs = _specs(backends, workspace, notes)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "there is no such folder"
         raise Misuse("root-missing", what, file=root, mend="Give the folder to search.")
@@ -120,7 +124,7 @@ def compare_backends(
         missing, unsearched = _truth(read, found, real, set(paths.values()))
         task = _Task(read, common, k, real, CorpusFile(corpus), paths, missing, unsearched)
         _note_limits(task, notes)
-        reports = tuple(_report(task, name, options, notes) for name, options in specs)
+        reports = tuple(_report(task, one, notes) for one in specs)
     code, reason, why = verdict(reports, read.skipped)
     return Comparison(
         **common,
@@ -140,21 +144,20 @@ def _posix(path: Path) -> str:
     return shown(os.fsencode(path.as_posix()))
 
 
-def _specs(given: Sequence[str], notes: list[str]) -> list[tuple[str, dict[str, Any]]]:
+def _specs(given: Sequence[str], workspace: Workspace | None, notes: list[str]) -> list[Spec]:
     """The backends to compare, each with its options, of which a plain name gives none."""
     known = registry.names()
-    specs: dict[str, dict[str, Any]] = {}
+    specs: dict[str, Spec] = {}
     for text in given:
-        name = text.strip()
-        name = name.lower() if name not in known and name.lower() in known else name
-        registry.load(name)  # before anything is read, so that a slip is told at once
-        note = f"backend {name!r} was named more than once; it is compared once"
-        if name in specs and note not in notes:
+        found = spec(text.strip(), known, workspace)
+        registry.load(found.backend)  # before anything is read, so that a slip is told at once
+        note = f"backend {found.name!r} was named more than once; it is compared once"
+        if found.name in specs and note not in notes:
             notes.append(note)
-        specs.setdefault(name, {})
+        specs.setdefault(found.name, found)
     if not specs:
         raise Misuse("backend-unknown", f"no backend was given  (installed: {', '.join(known)})")
-    return list(specs.items())
+    return list(specs.values())
 
 
 def _manifest_at(manifest: Path, root: Path, notes: list[str]) -> Path:
@@ -205,12 +208,18 @@ def _note_limits(task: _Task, notes: list[str]) -> None:
         )
 
 
-def _report(task: _Task, name: str, options: Mapping[str, Any], notes: list[str]) -> BackendReport:
-    """Index the corpus with one backend and put every query to it."""
+def _report(task: _Task, one: Spec, notes: list[str]) -> BackendReport:
+    """Index the corpus with one backend and put every query to it, in the folder of the workspace whose arm it is."""
+    with nullcontext() if one.root is None else chdir(one.root):
+        return _asked_all(task, one, notes)
+
+
+def _asked_all(task: _Task, one: Spec, notes: list[str]) -> BackendReport:
+    name = one.name
     results: list[SearchResult] = []
     errors: list[Unanswered] = []
     counts = {"duplicates": 0, "excess": 0, "restarts": 0}
-    backend = registry.make(name, options)
+    backend = registry.make(one.backend, one.options)
     try:
         implementation = _indexed(backend, name, task)
         failures, gone = 0, ""
