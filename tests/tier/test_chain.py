@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tier_support import ROOT
 
+from eval_tier.evidence.files import Working
 from eval_tier.workflow.actions import parse
 from eval_tier.workflow.chain import expand
 from eval_tier.workflow.models import Command, Gap, Job, Place, Step
@@ -19,9 +20,7 @@ from eval_tier.workflow.tasks import Makefile
 HERE = Place("ci.yml", 5)
 
 
-def read(path: str) -> bytes | None:
-    file = ROOT / path
-    return file.read_bytes() if file.is_file() else None
+read = Working(ROOT).read
 
 
 def expanded(script: str, files: Mapping[str, str] = {}, **step: object) -> tuple[list[Command], list[Gap]]:

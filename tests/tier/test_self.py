@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tier_support import ROOT, settings, tier
 
+from eval_tier.audit import default_branch
+
 
 def test_s1_the_files_show_tier_3_and_the_setting_is_the_one_missing_fact() -> None:
     """S1: the mechanism is proven by files; what the forge requires is not known without a snapshot."""
@@ -26,7 +28,9 @@ def test_k7_with_the_required_check_it_is_tier_3_for_thirty_days(
     """K7: tier 2 is half a setting, and a setting that was seen long ago is not known."""
     snapshot = tmp_path / "settings.json"
     seen = datetime.now(UTC) - timedelta(days=age)
-    snapshot.write_bytes(settings("all-green", observed=f"{seen:%Y-%m-%dT%H:%M:%SZ}"))
+    snapshot.write_bytes(
+        settings("all-green", observed=f"{seen:%Y-%m-%dT%H:%M:%SZ}", branch=default_branch(ROOT) or "main")
+    )
     fleet = tmp_path / "fleet.toml"
     fleet.write_text(
         f'schema = "fleet-v1"\n[[repository]]\nname = "o/r"\npath = "{ROOT}"\nsettings = "{snapshot}"\n'

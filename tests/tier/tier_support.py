@@ -82,6 +82,7 @@ def settings(
     admins: bool = True,
     queue: bool = False,
     observed: str = "2026-11-30T09:00:00Z",
+    branch: str = "main",
 ) -> bytes:
     """A snapshot of a branch on which classic protection requires these checks."""
     checks = [{"context": name, "app_id": app} for name in required]
@@ -93,15 +94,15 @@ def settings(
     if queue:
         rules.append({"type": "merge_queue", "ruleset_id": 5, "parameters": {}})
     answers = {
-        "/repos/o/r": {"id": 77, "default_branch": "main"},
-        "/repos/o/r/branches/main": {"name": "main", "protected": True},
-        "/repos/o/r/branches/main/protection": protection,
-        "/repos/o/r/rules/branches/main?per_page=100": rules,
+        "/repos/o/r": {"id": 77, "default_branch": branch},
+        f"/repos/o/r/branches/{branch}": {"name": branch, "protected": True},
+        f"/repos/o/r/branches/{branch}/protection": protection,
+        f"/repos/o/r/rules/branches/{branch}?per_page=100": rules,
         "/repos/o/r/rulesets/5": {"name": "five", "enforcement": "active", "bypass_actors": []},
     }
     calls = [{"path": path, "status": 200, "etag": None, "body": body} for path, body in answers.items()]
     fields = {
-        "schema": "snapshot-v1", "repository": "o/r", "branch": "main", "forge": "github", "forge_version": None,
+        "schema": "snapshot-v1", "repository": "o/r", "branch": branch, "forge": "github", "forge_version": None,
         "tool": "eval-tier 0.1.0", "observed": observed, "calls": calls, "settings": None,
     }  # fmt: skip
     return json.dumps(sealed(fields)).encode()

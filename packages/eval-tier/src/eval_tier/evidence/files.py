@@ -58,7 +58,7 @@ class Committed:
 
 
 class Working:
-    """The files of a working tree, committed or not."""
+    """The files of a working tree, committed or not, without those of virtual environments, which nobody commits."""
 
     commit: str | None = None
 
@@ -85,7 +85,10 @@ class Working:
     def below(self, path: str) -> Iterator[str]:
         left = MOST_ENTRIES * 10
         for folder, folders, names in os.walk(self._top / path):
-            folders[:] = sorted(name for name in folders if name != ".git")
+            folders[:] = sorted(
+                name for name in folders
+                if name != ".git" and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+            )  # fmt: skip
             for name in sorted(names):
                 yield os.path.relpath(os.path.join(folder, name), self._top).replace(os.sep, "/")
                 left -= 1
@@ -103,6 +106,8 @@ class Working:
             except (OSError, ValueError):
                 return False
             last = place == len(parts) - 1
+            if not last and os.path.exists(here / "pyvenv.cfg"):
+                return False
             if not (stat.S_ISREG(mode) if last and not folder else stat.S_ISDIR(mode)):
                 return False
         return True
