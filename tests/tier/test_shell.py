@@ -39,8 +39,6 @@ STRICTER = {
     ("bash {0}", "until gate; do exit 1; done"),
     ("recipe", "for i in a b; do gate; done"),
     ("bash {0}", "for i in a b; do gate; done"),
-    ("recipe", "gate || rc=$?\nexit $rc"),
-    ("bash {0}", "gate || rc=$?\nexit $rc"),
 }
 _BASH_ALONE = ("pipefail", "PIPESTATUS", "<<<", "time ")
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eval_tier.workflow.actions import Reader
-from eval_tier.workflow.launchers import Stripped, strip
+from eval_tier.workflow.launchers import SHELLS, Stripped, strip
 from eval_tier.workflow.models import Command, Gap, Job, Place, Step
+from eval_tier.workflow.options import steered
 from eval_tier.workflow.shell import MOST_BYTES, UNKNOWN, commands
 from eval_tier.workflow.tasks import Makefile, Task, Unread, nox_sessions, npm_script, tox_commands
 
@@ -27,7 +28,6 @@ class _Outer:
     mask: str | None = None
     doubt: str | None = None
     calls: tuple[str, ...] = ()
-    folder: str = "."
 
     def under(self, command: Command, stripped: Stripped, call: str) -> _Outer:
         return replace(
@@ -47,10 +47,12 @@ def expand(step: Step, job: Job, read: Reader) -> tuple[list[Command], list[Gap]
     if step.script is None:
         return [], []
     expansion = _Expansion(read)
-    runner = job.runner or "ubuntu-latest"
-    found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, runner, step.env)
+    folder = posixpath.normpath(step.folder or ".")
+    folder = UNKNOWN if "${{" in folder else folder
+    found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, job.runner or "ubuntu-latest",
+                           step.env, folder, expansion.sourced)  # fmt: skip
     expansion.gaps += gaps
-    expansion.take(found, _Outer(folder=posixpath.normpath(step.folder or ".")))
+    expansion.take(found, _Outer(doubt=steered(step.env)))
     return expansion.commands, expansion.gaps
 
 
@@ -61,7 +63,7 @@ class _Expansion:
         self.gaps: list[Gap] = []
 
     def take(self, found: Iterable[Command], outer: _Outer) -> None:
-        """Commands that are written one after the other, in a folder that `cd` changes."""
+        """Commands that are written one after the other."""
         for command in found:
             if len(self.commands) >= MOST_COMMANDS:
                 self.gap(outer.chain, f"the step comes to more than {MOST_COMMANDS:,} commands")
@@ -74,12 +76,11 @@ class _Expansion:
                 mask=outer.mask or command.mask,
                 doubt=outer.doubt or command.doubt or stripped.doubt,
             )
-            if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
-                outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
-                continue
             self.commands.append(command)
             if stripped.gap is not None:
                 self.gap(command.chain, stripped.gap)
+            elif (file := self._named(stripped, command.folder)) is not None:
+                self.gap(command.chain, f"what the script {stripped.words[0]} of {file} runs is not read")
             else:
                 self.call(command, stripped, outer)
 
@@ -87,15 +88,42 @@ class _Expansion:
         if len(self.gaps) < 200:
             self.gaps.append(Gap(chain, what))
 
-    def _cd(self, folder: str, target: str, command: Command) -> str:
-        if UNKNOWN in target:
-            # `cd "$(dirname "$0")/.."` of a script: to where it lies, and up.
-            file = command.chain[-1].file
-            ups = target.count("..")
-            if target.replace(UNKNOWN, "").strip("/.") == "" and len(command.chain) > 1:
-                return posixpath.normpath(posixpath.join(posixpath.dirname(file) or ".", *[".."] * ups))
-            return folder if target == UNKNOWN else UNKNOWN
-        return posixpath.normpath(posixpath.join(folder, target))
+    def _named(self, stripped: Stripped, folder: str) -> str | None:
+        """The file that has a script of the name of a command."""
+        for file in stripped.named:
+            name = stripped.words[0].rpartition(":")[2]
+            raw = (
+                self._read(posixpath.normpath(posixpath.join(folder, file)))
+                if UNKNOWN not in folder
+                else None
+            )
+            if ":" in stripped.words[0] or (
+                raw is not None
+                and re.search(
+                    rf"""^\s*(?:\[.*\.)?["']?{re.escape(name)}["']?\s*[=\]]""",
+                    raw[:MOST_BYTES].decode("utf-8", "replace"),
+                    re.M,
+                )
+            ):
+                return file
+        return None
+
+    def sourced(self, path: str, folder: str) -> tuple[str, str] | None:
+        """The path and the text of a file of the repository that a shell sources."""
+        held = self._found(path, folder)
+        return (held[0], held[1].decode("utf-8", "replace")) if held and len(held[1]) <= MOST_BYTES else None
+
+    def _found(self, path: str, folder: str) -> tuple[str, bytes] | None:
+        """A file of the repository by its path as written; what stands before it may not be known."""
+        _start, unknown, rest = path.rpartition(UNKNOWN)
+        rest = rest.lstrip("/") if unknown or path.startswith("/") else rest
+        folders = [] if UNKNOWN in folder or path.startswith("/") else [folder]
+        for base in [*folders, "."] if unknown or path.startswith("/") else folders:
+            whole = posixpath.normpath(posixpath.join(base, rest))
+            raw = None if whole.startswith(("..", "/")) else self._read(whole)
+            if raw is not None:
+                return whole, raw
+        return None
 
     def call(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
         """Follow a command that runs something of the repository."""
@@ -125,8 +153,6 @@ class _Expansion:
                 self._task(
                     command, stripped, outer, "package.json", asked, lambda text: npm_script(text, asked[0])
                 )
-        elif name == "just" and len(words) > 1:
-            self.gap(command.chain, "what a justfile runs is not read")
 
     def _inner(self, command: Command, stripped: Stripped, outer: _Outer, call: str) -> _Outer | None:
         if call in outer.calls:
@@ -160,40 +186,35 @@ class _Expansion:
             self.gap(command.chain, "the script that it is given follows from a value that is not known")
             return
         place = command.chain[-1]
-        options = " ".join(word for word in stripped.words[1:] if word[:1] in "-+" and word != "-c")
-        shell = f"bash {options.replace('c', '')}"
-        found, gaps = commands(stripped.shell_text or "", place.file, place.line or 1, shell)
+        found, gaps = commands(stripped.shell_text or "", place.file, place.line or 1,
+                               (stripped.words[0], *stripped.options), folder=command.folder, sourced=self.sourced)  # fmt: skip
         self._add(found, gaps, replace(inner, chain=command.chain[:-1]))
 
     def _script(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
         path = stripped.script or ""
         if path.endswith((".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".R")):
             return  # a program: it is the command itself
-        held = self._file(command, path, outer.folder)
+        known = self._found(path, command.folder)
+        if known is None and stripped.installed:
+            return  # a program that is installed
+        held = self._file(command, known[0] if known else path, "." if known else command.folder)
         if held is None:
             return
         whole, text = held
-        shell = "script"
-        if stripped.words[0] in ("bash", "sh", "dash"):
-            flags = " ".join(
-                word for word in stripped.words[1 : stripped.words.index(path)] if word[:1] in "-+"
-            )
-            shell = f"bash {flags}" if flags or not text.startswith("#!") else "script"
-            if not flags:
-                text = re.sub(r"\A#![^\n]*", "#", text)  # `bash FILE` does not look at it
-        elif (
-            stripped.words[0] not in (".", "source")
-            and text.startswith("#!")
-            and "sh" not in text.split("\n")[0]
-        ):
+        shell: str | tuple[str, ...] = "script"
+        if stripped.words[0] in SHELLS:
+            shell = (stripped.words[0], *stripped.options)
+        elif text.startswith("#!") and "sh" not in text.split("\n")[0]:
+            if stripped.installed:
+                self.gap(command.chain, f"what {whole} does is not read")
             return  # a program of another language
         inner = self._inner(command, stripped, outer, whole)
         if inner is not None:
-            found, gaps = commands(text, whole, 1, shell)
+            found, gaps = commands(text, whole, 1, shell, folder=command.folder, sourced=self.sourced)
             self._add(found, gaps, inner)
 
     def _make(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
-        folder, file, mask = outer.folder, "", None
+        folder, file, mask = command.folder, "", None
         targets: list[str] = []
         given: dict[str, str] = {}
         left = list(stripped.words[1:])
@@ -228,8 +249,8 @@ class _Expansion:
                 inner = self._inner(command, stripped, outer, f"{whole}:{target}")
                 if inner is None:
                     return
-                inner = replace(inner, mask=inner.mask or mask, folder=folder)
-                self._tasks(makefile.recipe(target, given), whole, inner, "recipe")
+                inner = replace(inner, mask=inner.mask or mask)
+                self._tasks(makefile.recipe(target, given), whole, inner, folder)
         except (Unread, RecursionError) as error:
             self.gap(command.chain, str(error) or "the Makefile is nested too deeply")
 
@@ -242,7 +263,7 @@ class _Expansion:
         asked: Sequence[str],
         tasks: Callable[[str], Iterator[Task]],
     ) -> None:
-        held = self._file(command, file, outer.folder)
+        held = self._file(command, file, command.folder)
         inner = self._inner(command, stripped, outer, f"{file}:{' '.join(asked)}")
         if held is None or inner is None:
             return
@@ -250,17 +271,19 @@ class _Expansion:
             self.gap(command.chain, "which task it runs follows from a value that is not known")
             return
         try:
-            self._tasks(tasks(held[1]), held[0], inner, "recipe")
+            self._tasks(tasks(held[1]), held[0], inner, command.folder)
         except Unread as error:
             self.gap(command.chain, f"{held[0]}: {error}")
 
-    def _tasks(self, tasks: Iterable[Task], file: str, outer: _Outer, shell: str) -> None:
+    def _tasks(self, tasks: Iterable[Task], file: str, outer: _Outer, folder: str) -> None:
         for task in tasks:
             here = replace(outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt)
             if task.words:
-                self.take([Command(task.words, (Place(file, task.line),))], here)
+                self.take([Command(task.words, (Place(file, task.line),), folder=folder)], here)
             else:
-                found, gaps = commands(task.text, file, task.line, shell)
+                found, gaps = commands(
+                    task.text, file, task.line, "recipe", folder=folder, sourced=self.sourced
+                )
                 self._add(found, gaps, here)
 
     def _add(self, found: Iterable[Command], gaps: Iterable[Gap], outer: _Outer) -> None:
