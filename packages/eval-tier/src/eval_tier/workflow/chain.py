@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eval_tier.workflow.actions import Reader
 from eval_tier.workflow.launchers import SHELLS, Stripped, strip
@@ -69,18 +71,22 @@ class _Expansion:
                 self.gap(outer.chain, f"the step comes to more than {MOST_COMMANDS:,} commands")
                 return
             stripped = strip(command.words)
+            doubt = self._named(stripped, command.folder)
+            own = stripped.script is not None and self._found(stripped.script, command.folder) is not None
             command = replace(
                 command,
-                words=stripped.words,
+                words=(stripped.script or "", *stripped.words[1:])
+                if stripped.installed and own
+                else stripped.words,
                 chain=(*outer.chain, *command.chain),
                 mask=outer.mask or command.mask,
-                doubt=outer.doubt or command.doubt or stripped.doubt,
+                doubt=outer.doubt or command.doubt or stripped.doubt or doubt,
             )
             self.commands.append(command)
             if stripped.gap is not None:
                 self.gap(command.chain, stripped.gap)
-            elif (file := self._named(stripped, command.folder)) is not None:
-                self.gap(command.chain, f"what the script {stripped.words[0]} of {file} runs is not read")
+            elif doubt is not None:
+                self.gap(command.chain, doubt)
             else:
                 self.call(command, stripped, outer)
 
@@ -89,23 +95,17 @@ class _Expansion:
             self.gaps.append(Gap(chain, what))
 
     def _named(self, stripped: Stripped, folder: str) -> str | None:
-        """The file that has a script of the name of a command."""
+        """Why a command may be a script of a configuration, which is not read, where a launcher looks for one."""
+        name = stripped.words[0].rpartition(":")[2] if stripped.words else ""
         for file in stripped.named:
-            name = stripped.words[0].rpartition(":")[2]
-            raw = (
-                self._read(posixpath.normpath(posixpath.join(folder, file)))
-                if UNKNOWN not in folder
-                else None
-            )
-            if ":" in stripped.words[0] or (
-                raw is not None
-                and re.search(
-                    rf"""^\s*(?:\[.*\.)?["']?{re.escape(name)}["']?\s*[=\]]""",
-                    raw[:MOST_BYTES].decode("utf-8", "replace"),
-                    re.M,
-                )
-            ):
-                return file
+            held = self._found(file, folder)
+            try:
+                table = tomllib.loads(held[1][:MOST_BYTES].decode("utf-8", "replace")) if held else {}
+                own = _has_script(table, name)
+            except (tomllib.TOMLDecodeError, RecursionError):
+                own = True
+            if own or ":" in stripped.words[0]:
+                return f"what the script {name} of {file} runs is not read"
         return None
 
     def sourced(self, path: str, folder: str) -> tuple[str, str] | None:
@@ -186,8 +186,11 @@ class _Expansion:
             self.gap(command.chain, "the script that it is given follows from a value that is not known")
             return
         place = command.chain[-1]
-        found, gaps = commands(stripped.shell_text or "", place.file, place.line or 1,
-                               (stripped.words[0], *stripped.options), folder=command.folder, sourced=self.sourced)  # fmt: skip
+        shell = (stripped.words[0], *stripped.options)
+        found, gaps = commands(
+            stripped.shell_text or "", place.file, place.line or 1, shell,
+            folder=command.folder, sourced=self.sourced,
+        )  # fmt: skip
         self._add(found, gaps, replace(inner, chain=command.chain[:-1]))
 
     def _script(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
@@ -306,3 +309,13 @@ def _asked(words: Sequence[str], options: tuple[str, ...]) -> list[str]:
         elif taking:
             found.append(word)
     return found
+
+
+def _has_script(table: Mapping[str, Any], name: str) -> bool:
+    """Whether a table of scripts or tasks, at any depth, has one of this name; those of the package are programs."""
+    return any(
+        isinstance(value, dict)
+        and ((key in ("scripts", "tasks") and name in value) or _has_script(value, name))
+        for key, value in table.items()
+        if key != "project"
+    )

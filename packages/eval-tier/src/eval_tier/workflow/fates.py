@@ -18,7 +18,9 @@ class Unsure(str):
 #: What may end a block early, or change what holds for the rest of it.
 STEERS = re.compile(r"\b(?:exit|return|exec|eval|trap|set|source|break|continue)\b|(?:^|[;\n&|({]\s*)\.\s")
 
-_KEPT = re.compile(r"([A-Za-z_]\w*)=\"?\$(\?|\{PIPESTATUS\[0\]\})\"?")
+#: What a script has of the status of the statement before, and of the first part of a pipeline before.
+STATUS = ("?", "PIPESTATUS[0]")
+
 _MARKED = re.compile(r"([A-Za-z_]\w*)=[\"']?(\w+)[\"']?")
 _COUNTED = re.compile(
     r"(?:let\s+)?\(?\(?\s*([A-Za-z_]\w*)\s*(?:\+\+|\+=\s*1)\s*\)?\)?|([A-Za-z_]\w*)=\$\(\(\s*\$?\{?\2\}?\s*\+\s*1\s*\)\)"
@@ -29,16 +31,16 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
-def kept(node: Node, *, fresh: bool) -> tuple[str, str | None] | None:
+def kept(node: Node, status: str | None) -> tuple[str, str | None] | None:
     """The variable in which a statement notes a failure, and its value; None for a value that is not known but not 0.
 
-    `fresh` where `$?` is still the failure's.
+    `status` is that of `STATUS` which is still the failure's.
     """
     if node.type not in ("variable_assignment", "compound_statement", "command"):
         return None
     text = text_of(node)
-    if found := _KEPT.fullmatch(text):
-        return (found[1], None) if fresh else None
+    if status is not None and (found := re.fullmatch(rf"([A-Za-z_]\w*)={used(status)}", text)):
+        return found[1], None
     if found := _MARKED.fullmatch(text):
         return found[1], found[2]
     if found := _COUNTED.fullmatch(text):
@@ -48,15 +50,17 @@ def kept(node: Node, *, fresh: bool) -> tuple[str, str | None] | None:
 
 def mentions(text: str, name: str) -> bool:
     """Whether a text uses the variable `name`; `?` is the status of what went before."""
-    if name == "?":
-        return "$?" in text or "${?}" in text or "${PIPESTATUS[0]}" in text
+    if name in STATUS:
+        return re.search(used(name), text) is not None
     return re.search(rf"\$\{{?{name}\b|\(\([^()]*\b{name}\b", text) is not None
 
 
 def used(name: str) -> str:
     """The pattern of a use of a variable."""
     if name == "?":
-        return r"\"?(?:\$\?|\$\{\?\}|\$\{PIPESTATUS\[0\]\})\"?"
+        return r"\"?(?:\$\?|\$\{\?\})\"?"
+    if name in STATUS:
+        return rf"\"?\$\{{{re.escape(name)}\}}\"?"
     return rf"\"?(?:\${name}|\$\{{{name}(?::?-\w*)?\}})\"?"
 
 
@@ -109,5 +113,5 @@ def summed(text: str, name: str) -> bool:
     """Whether an exit code is a sum in which a failure that is kept in `name` counts."""
     found = re.fullmatch(r"\"?\$\(\((.*)\)\)\"?", text)
     return found is not None and re.fullmatch(
-        rf"\s*(?:\$?\{{?\w+\}}?\s*[+|]\s*)*\$?\{{?{name}\}}?\s*(?:[+|]\s*\$?\{{?\w+\}}?\s*)*", found[1]
+        rf"\s*(?:\$?\{{?\w+\}}?\s*[+|]\s*)*\$?\{{?{re.escape(name)}\}}?\s*(?:[+|]\s*\$?\{{?\w+\}}?\s*)*", found[1]
     ) is not None  # fmt: skip

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from eval_tier.workflow.fates import STEERS, Unsure, asked, kept, mentions, summed, text_of, used
+from eval_tier.workflow.fates import STATUS, STEERS, Unsure, asked, kept, mentions, summed, text_of, used
 from eval_tier.workflow.models import Command, Gap, Place
 from eval_tier.workflow.options import Options, changed, own_path, started
 
@@ -38,6 +37,9 @@ _ROOT = re.compile(r"git rev-parse --show-toplevel|\$\{?GITHUB_WORKSPACE\b|\$\{?
 _OWN_FOLDER = re.compile(
     r"\bdirname\b.*?(?:\$\{?0|BASH_SOURCE)|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}", re.DOTALL
 )
+
+_BUILTINS = ("exit", "return", "break", "continue", "exec", "set", "shopt", "trap", "eval", ".", "source", "alias", "cd",
+             "pushd", "popd", "hash", ":", "true", "false", "test", "[", "wait", "unset", "export")  # fmt: skip
 
 #: A statement after which a failure is still to be looked for further on.
 _GOES_ON = Unsure("")
@@ -166,6 +168,7 @@ class _Reader:
     def __init__(self, file: str, line: int, state: _State, sourced: Sourced | None, called: bool) -> None:
         self.file, self.line, self.state = file, line, state
         self.sourced, self.called = sourced, called
+        self.via: tuple[Place, ...] = ()
         self.fixed: int | None = None  # the line of a text inside of a command
         self.commands: list[Command] = []
         self.gaps: list[Gap] = []
@@ -180,7 +183,7 @@ class _Reader:
 
     def gap(self, node: Node, what: str) -> None:
         if len(self.gaps) < 100:
-            self.gaps.append(Gap((self.place(node),), what))
+            self.gaps.append(Gap((*self.via, self.place(node)), what))
 
     def fate(self, around: _Around) -> str | None:
         """Why the failure of a command is lost."""
@@ -191,13 +194,12 @@ class _Reader:
     def block(self, nodes: Sequence[Node], around: _Around) -> None:
         """Statements one after the other."""
         held = [node for node in nodes if node.is_named and node.type != "comment"]
-        behind = {a.id for a, b in itertools.pairwise(nodes) if b.type == "&"}
         for place, node in enumerate(held):
             after: _After = (held, place + 1, around.after)
             here = replace(around, after=after, depth=around.depth + 1, failed=around.failed and not place)
             for why in self.state.ends.values():
                 here = here.doubted(why)
-            if node.id in behind:
+            if _behind(node):
                 self.forked(node, here.process(self.waited(after, around)))
                 continue
             if place < len(held) - 1:
@@ -223,8 +225,11 @@ class _Reader:
             text = text_of(node)
             if place > 50:
                 break
-            if found := re.fullmatch(r"([A-Za-z_]\w*)=\"?\$!\"?", text):
-                name = found[1] if name == "!" else name
+            found = re.fullmatch(r"([A-Za-z_]\w*)=\"?\$!\"?", text)
+            if found and name == "!":
+                name = found[1]
+            elif (found and found[1] == name) or (name == "!" and _behind(node)):
+                break
             elif re.fullmatch(rf"wait \"?\$\{{?{re.escape(name)}\}}?\"?", text):
                 if self.state.options.stops and not around.tested:
                     return around.exit
@@ -274,6 +279,8 @@ class _Reader:
             name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
             if name is not None and body is not None:
                 doubt = around.doubt and f"which function {text_of(name)} is follows from a condition"
+                if text_of(name) in _BUILTINS:
+                    self.state.ends["env"] = f"a function stands for `{text_of(name)}`"
                 self.state.functions[text_of(name)] = _Function(body, self.file, self.line, doubt)
         elif kind == "subshell":
             self.forked(node.children, around.process(self.fate(around)))
@@ -308,7 +315,7 @@ class _Reader:
         words = text_of(node).split()
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self.assignment(child, around.process(lost) if hides else around)
+                self.assignment(child, around.process(lost) if hides else around, several=True)
         if hides and any(re.fullmatch(r"-\w*f\w*", word) for word in words[1:]) and words[0] != "readonly":
             self.state.ends["env"] = "functions that are exported may stand for its program"
         if hides and words[0] != "local" and re.search(r"\b(?:BASH_ENV|LD_PRELOAD)\b", text_of(node)):
@@ -376,10 +383,10 @@ class _Reader:
         for place, stage in enumerate(stages):
             here = around.process(fate)
             if place < len(stages) - 1 and not self.state.options.pipefail:
-                lost = f"a pipe into {_short(stages[-1])} without pipefail"
-                following = next(_following(around.after), None)
-                first = not place and following is not None and "PIPESTATUS[0]" in text_of(following)
-                here = around.process(self.followed("?", None, around, lost) if first else lost)
+                here = around.process(f"a pipe into {_short(stages[-1])} without pipefail")
+            following = next(_following(around.after), None)
+            if not place and here.status is not None and following and "PIPESTATUS[0]" in text_of(following):
+                here = around.process(self.followed("PIPESTATUS[0]", None, around, here.status))
             self.forked(stage, here)
 
     def branch(self, node: Node, around: _Around) -> None:
@@ -445,7 +452,7 @@ class _Reader:
     def loop(self, node: Node, around: _Around) -> None:
         body = node.child_by_field_name("body")
         doubt: str | None = "it stands inside a loop"
-        if node.type == "for_statement":
+        if node.type == "for_statement" and node.children[0].type == "for":
             values = node.children_by_field_name("value")
             literal = ("word", "number", "raw_string")
             if values and all(child.type in literal or not child.named_child_count for child in values):
@@ -469,11 +476,13 @@ class _Reader:
             self.block(body.children, replace(inner, after=(again, 0, around.after)))
         self.state.ends.pop("loop", None)
 
-    def assignment(self, node: Node, around: _Around) -> None:
+    def assignment(self, node: Node, around: _Around, *, several: bool = False) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None:
             return
-        words = self.words(value, around, own=True) if value is not None else [""]
+        # The status is that of the last `$(…)`.
+        own = sum(one.type == "command_substitution" for one in _inside(node.parent if several else node)) < 2
+        words = self.words(value, around, own=own) if value is not None else [""]
         sure = around.doubt is None and len(words) <= 1 and "+=" not in {one.type for one in node.children}
         self.state.values[text_of(name)] = (words[0] if words else "") if sure else UNKNOWN
         self.state.sources[text_of(name)] = text_of(value) if value is not None else ""
@@ -508,8 +517,12 @@ class _Reader:
             if program in around.calls or len(around.calls) >= 8:
                 self.gap(node, f"the function {program} calls itself, or calls are nested too deeply")
             else:
-                self.function(program, tuple(words[1:]), around)
+                self.function(node, program, tuple(words[1:]), around)
             return
+        if program in ("command", "builtin"):
+            rest = words[2:] if words[1:2] == ["-p"] else words[1:]
+            if rest[:1] and rest[0] in _BUILTINS:
+                program, words = rest[0], rest
         if program in self.state.aliases:
             around = around.doubted(f"an alias may stand for {program}")
         if self.builtin(node, program, words, around):
@@ -524,18 +537,22 @@ class _Reader:
         if isinstance(mask, Unsure):
             mask, doubt = None, doubt or str(mask)
         self.commands.append(
-            Command(tuple(words), (self.place(node),), mask, doubt, env=env, folder=self.state.folder)
+            Command(
+                tuple(words), (*self.via, self.place(node)), mask, doubt, env=env, folder=self.state.folder
+            )
         )
 
-    def function(self, name: str, arguments: tuple[str, ...], around: _Around) -> None:
+    def function(self, node: Node, name: str, arguments: tuple[str, ...], around: _Around) -> None:
         called, state = self.state.functions[name], self.state
-        file, line, outer = self.file, self.line, state.arguments
+        file, line, via, outer = self.file, self.line, self.via, state.arguments
+        if called.file != file:
+            self.via = (*via, self.place(node))
         self.file, self.line, state.arguments = called.file, called.line, arguments
         fate = self.fate(around)
         here = replace(around, status=fate, leave=fate, after=None, depth=around.depth + 1,
                        calls=(*around.calls, name))  # fmt: skip
         self.statement(called.body, here.doubted(called.doubt) if called.doubt else here)
-        self.file, self.line, state.arguments = file, line, outer
+        self.file, self.line, self.via, state.arguments = file, line, via, outer
         state.ends.pop("return", None)
 
     def builtin(self, node: Node, program: str, words: Sequence[str], around: _Around) -> bool:
@@ -546,9 +563,10 @@ class _Reader:
             return program != "exec"
         if program == "set":
             self.set(words[1:], around)
-        elif program == "shopt" and "-o" in words:
-            on = {"-s": "-o", "-u": "+o"}.get(next((w for w in words[1:] if w in ("-s", "-u")), ""), "")
-            self.set([x for w in words[1:] if not w.startswith("-") for x in (on, w)] if on else [], around)
+        elif program == "shopt" and any(re.fullmatch(r"-\w*o\w*", word) for word in words):
+            flags = "".join(word for word in words[1:] if word.startswith("-"))
+            on = "+o" if "u" in flags else "-o"
+            self.set([x for w in words[1:] if not w.startswith("-") for x in (on, w)], around)
         elif program == "shopt" and "inherit_errexit" in words and "-s" in words and not around.doubt:
             state.options = replace(state.options, inherits=True)
         elif program == "trap":
@@ -559,11 +577,11 @@ class _Reader:
                 self.gap(node, "what `eval` runs follows from a value that is not known")
                 state.ends["env"] = "`eval` of a value that is not known comes before it"
             else:
-                self.within(script, self.file, self.place(node).line or 1, around, fixed=True)
+                self.within(node, script, self.file, self.place(node).line or 1, around, fixed=True)
         elif program in (".", "source") and len(words) > 1:
             found = self.sourced(words[1], state.folder) if self.sourced is not None else None
             if found is not None and len(around.calls) < 8:
-                self.within(found[1], found[0], 1, around)
+                self.within(node, found[1], found[0], 1, around)
                 return True
             if self.sourced is not None and words[1] == UNKNOWN:
                 state.ends["env"] = "a file that is not known is sourced before it"
@@ -581,9 +599,13 @@ class _Reader:
             return program == ":"
         return True
 
-    def within(self, script: str, file: str, line: int, around: _Around, *, fixed: bool = False) -> None:
+    def within(
+        self, node: Node, script: str, file: str, line: int, around: _Around, *, fixed: bool = False
+    ) -> None:
         """A text that the same shell runs."""
-        outer = self.file, self.line, self.fixed
+        outer = self.file, self.line, self.via, self.fixed
+        if not fixed:
+            self.via = (*self.via, self.place(node))
         self.file, self.line, self.fixed = file, line, line if fixed else None
         calls = (*around.calls, f"\0{file if not fixed else script}")
         if around.calls.count(calls[-1]) or len(calls) > 8:
@@ -592,7 +614,7 @@ class _Reader:
             fate = self.fate(around)
             self.text(script, replace(around, status=fate, leave=around.leave if fixed else fate, calls=calls,
                                       after=None, depth=around.depth + 1))  # fmt: skip
-        self.file, self.line, self.fixed = outer
+        self.file, self.line, self.via, self.fixed = outer
         if not fixed:
             self.state.ends.pop("return", None)
 
@@ -755,7 +777,7 @@ class _Reader:
                 continue
             if re.match(r"(?:break|continue)\b", text_of(node)):
                 break
-            mark = kept(node, fresh=fresh)
+            mark = kept(node, "?" if fresh else None)
             if mark is not None:
                 marks.append(mark)
                 around = replace(around, failing=around.failing | {mark[0]}) if mark[1] != "0" else around
@@ -822,14 +844,14 @@ class _Reader:
         for place, (node, rest) in enumerate(_walk(around.after)):
             if place >= MOST_AFTER:
                 return Unsure("what becomes of its status is written too far from it")
-            here = replace(around, after=rest, failing=around.failing | {name}, failed=name == "?")
+            here = replace(around, after=rest, failing=around.failing | {name}, failed=name in STATUS)
             found = self.use(node, name, value, here)
             if found is not _GOES_ON:
                 return found
-            if name == "?":
-                mark = kept(node, fresh=True) if "$" in text_of(node) else None
+            if name in STATUS:
+                mark = kept(node, name) if "$" in text_of(node) else None
                 return self.followed(mark[0], mark[1], here, lost) if mark is not None else lost
-        if around.calls and name != "?":
+        if around.calls and name not in STATUS:
             return Unsure(f"what becomes of its status, kept in {name}, is not followed")
         return lost
 
@@ -893,6 +915,11 @@ class _Reader:
                 return self.leads([right], replace(around, failed=not both), _GOES_ON)
         if (STEERS.match(text) and not text.startswith("set")) or (kind != "command" and STEERS.search(text)):
             return unsure
+        if re.search(
+            rf"\b(?:unset|read|for|let|mapfile|readarray|getopts|printf|local|declare|typeset)\b[^;\n]*[ ,]{re.escape(name)}\b",
+            text,
+        ):
+            return unsure
         for found in re.finditer(rf"(\|\|\s*)?\b{re.escape(name)}=(\S*)", text):
             if not (re.match(r"[\"']?[1-9]", found[2]) or (found[1] and found[2].startswith(("$?", '"$?')))):
                 return unsure
@@ -922,6 +949,19 @@ def _failing(text: str, *, turned: bool = False) -> frozenset[str]:
     return frozenset(
         name for name in names if (asked(text, name, None), asked(text, name, "0")) == (not turned, turned)
     )
+
+
+def _inside(node: Node | None, depth: int = 0) -> Iterator[Node]:
+    """The parts of a word, but not those of a `$(…)` in it."""
+    for child in node.named_children if node is not None and depth < 10 else ():
+        yield child
+        if child.type != "command_substitution":
+            yield from _inside(child, depth + 1)
+
+
+def _behind(node: Node) -> bool:
+    """Whether a statement is run in the background."""
+    return node.next_sibling is not None and node.next_sibling.type == "&"
 
 
 def _sure(node: Node) -> bool:
