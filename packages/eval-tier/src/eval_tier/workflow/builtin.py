@@ -78,7 +78,10 @@ class Builtins(Fates):
             else:
                 self.within(node, script, self.file, self.place(node).line or 1, around, fixed=True)
         elif program in (".", "source") and len(words) > 1:
-            found = self.sourced(words[1], state.folder) if self.sourced is not None else None
+            beside = posixpath.dirname(self.file) or "."  # `. "$(dirname "$0")/lib.sh"`
+            folders = [beside, state.folder] if UNKNOWN in words[1] and self.called else [state.folder]
+            files = (self.sourced(words[1], folder) for folder in folders) if self.sourced else ()
+            found = next((file for file in files if file is not None), None)
             if found is not None and len(around.calls) < 8:
                 self.within(node, found[1], found[0], 1, around)
                 return True
@@ -106,6 +109,7 @@ class Builtins(Fates):
         if not fixed:
             self.via = (*self.via, self.place(node))
         self.file, self.line, self.fixed = file, line, line if fixed else None
+        ends, lost = dict(self.state.ends), self.state.lost
         calls = (*around.calls, f"\0{file if not fixed else script}")
         if around.calls.count(calls[-1]) or len(calls) > 8:
             self.state.ends["env"] = f"{file} sources itself"
@@ -116,6 +120,11 @@ class Builtins(Fates):
         self.file, self.line, self.via, self.fixed = outer
         if not fixed:
             self.state.ends.pop("return", None)
+            for scope, why in self.state.ends.items():
+                if ends.get(scope) != why:
+                    self.state.ends[scope] = f"{why}, by {file} that is sourced"
+            if self.state.lost is not None and self.state.lost is not lost:
+                self.state.lost = type(self.state.lost)(f"{self.state.lost}, by {file} that is sourced")
 
     def leave(self, node: Node, program: str, words: Sequence[str], around: Around) -> None:
         """What follows `exit` and the like is not run; nothing is in doubt where the script then fails."""
