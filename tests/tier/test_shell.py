@@ -103,6 +103,8 @@ GREEN = [
     "gate || { echo; exit $?; }",
     "gate || rc=$?\nif true; then exit 0; fi\nexit $rc", "gate || failed=1; if [ \"$failed\" = 2 ]; then exit 1; fi",
     "gate || { true || exit 1; }", "gate || { exit 0; exit 1; }", "if ! gate; then exit $?; fi", "gate || X=0; exit $X",
+    "{ gate || { false; true; }; } && echo",
+    "for i in 1 2; do [ $i = 1 ] || gate; set +e; done; true",
     "gate & true & wait $!", "gate &\nwait $! || true", "gate & wait", "set +e; true | gate; exit ${PIPESTATUS[0]}",
     "set +e; gate; ret=$?; if [ $ret -ne 1 ]; then exit 1; fi; echo", "set +e; gate; test $? = 0; echo",
     "for i in 1 2; do rc=0; [ $i = 2 ] || gate || rc=1; done; exit $rc", "gate <<EOF | tee x\nhi\nEOF\necho",
@@ -113,6 +115,7 @@ GREEN = [
 def test_what_ends_green_is_never_taken_to_count(programs: Path, shell: str | None) -> None:
     """Whatever a script does so that a failing gate, or one that is not run, leaves it green."""
     wrong = []
+    (programs / "x").touch()
     for script in GREEN:
         done = subprocess.run(
             [*SHELLS[shell], "-c", script.replace("${{ true }}", "false")], cwd=programs, capture_output=True,
@@ -143,6 +146,7 @@ def test_what_ends_green_is_never_taken_to_count(programs: Path, shell: str | No
      "set +e; gate | tee y\nif [ ${PIPESTATUS[0]} -ne 0 ]; then exit 1; fi\necho", "true || exit\ngate"],
 )  # fmt: skip
 def test_what_fails_the_script_is_no_mask(programs: Path, script: str) -> None:
+    (programs / "x").touch()
     done = subprocess.run(
         ["bash", "-e", "-c", script], cwd=programs, env={"PATH": f"{programs}:{os.environ['PATH']}"},
         capture_output=True, stdin=subprocess.DEVNULL,

@@ -224,6 +224,12 @@ class Fates:
                 return self.lead(right, replace(around.inner(), failed=False))
         if kind == "command":
             words = text.split()
+            if (
+                words[0] == "false"
+                and node.next_named_sibling is not None
+                and (around.tested or not self.state.options.stops)
+            ):
+                return GOES_ON
             if words[0] == "false":
                 return self.fate(around)
             if words[0] in ("exit", "return"):

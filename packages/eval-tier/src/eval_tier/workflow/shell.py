@@ -355,9 +355,16 @@ class _Reader(Builtins):
             inner = replace(inner, status="a loop goes on after a failure")
         if doubt is not None:
             inner = inner.doubted(doubt)
+        first, options, lost = len(self.commands), self.state.options, self.state.lost
         if body is not None:
             again = [one for one in body.children if one.is_named and one.type != "comment"]
             self.block(body.children, replace(inner, after=(again, 0, around.after)))
+        if self.state.options != options or self.state.lost is not lost:
+            for place in range(first, len(self.commands)):
+                one = self.commands[place]
+                self.commands[place] = replace(
+                    one, doubt=one.doubt or "what the loop sets holds in its next turn"
+                )
         self.state.ends.pop("loop", None)
 
     def assignment(self, node: Node, around: Around, *, several: bool = False) -> None:
