@@ -291,13 +291,13 @@ def test_what_npm_runs(call: str, seen: bool) -> None:
 
 @pytest.mark.parametrize(
     ("lib", "sure"),
-    [("log() { echo $1; }\nX=1\nset -e\n", True), ("trap 'exit 0' EXIT\n", False), ("set +e\n", False),
+    [("log() { echo $1; }\nX=1\nset -e\n", True), ("trap 'exit 0' EXIT\n", False), ("set +e\n", True),
      ("exit 0\n", False),     ("eval-gate() { true; }\n", False), ("export PATH=$PWD/fake:$PATH\n", False)],
 )  # fmt: skip
 def test_what_a_sourced_file_leaves_behind(lib: str, sure: bool) -> None:
     found, gaps = expanded(". ./lib.sh\neval-gate check", {"lib.sh": lib})
     gates = [one for one in found if one.words[:2] == ("eval-gate", "check")]
-    assert (bool(gates) and gates[0].doubt is None and not gaps) == sure
+    assert (bool(gates) and gates[0].doubt is None and gates[0].mask is None and not gaps) == sure
 
 
 @pytest.mark.parametrize("name", ["BASH_ENV", "SHELLOPTS", "PATH"])
@@ -319,3 +319,78 @@ def test_circles_and_floods_end() -> None:
     flood = {f"{n}.sh": "#!/bin/sh\n" + f"./{n + 1}.sh\n" * 50 for n in range(8)} | {"8.sh": "#!/bin/sh\nx\n"}
     found, gaps = expanded("./0.sh", flood)
     assert len(found) <= 5_000
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "trap 'exit 0' EXIT",
+        "set +e",
+        "exit 0",
+        "alias eval-gate=true",
+        "[ -f x ] && exit 0",
+        "exec true",
+        'eval "$X"',
+    ],
+)
+def test_a_file_that_is_sourced_changes_what_follows(library: str) -> None:
+    for script in (". ./lib.sh", "source lib.sh", 'source "$ROOT/lib.sh"'):
+        found, _ = expanded(f"{script}\neval-gate check\necho", {"lib.sh": library})
+        (gate,) = [one for one in found if one.words[0] == "eval-gate"]
+        assert gate.mask or gate.doubt
+        if gate.doubt and "alias" not in gate.doubt:
+            assert "lib.sh" in gate.doubt
+
+
+def test_a_function_of_a_file_that_is_sourced_is_followed() -> None:
+    lib = "log() { echo; }\nrun_gate() {\n  eval-gate check\n}\n"
+    found, gaps = expanded("source lib.sh\nrun_gate\necho", {"lib.sh": lib})
+    (gate,) = [one for one in found if one.words[0] == "eval-gate"]
+    assert (list(map(str, gate.chain)), gate.mask, gate.doubt, gaps) == (
+        ["ci.yml:6", "lib.sh:3"],
+        None,
+        None,
+        [],
+    )
+    assert expanded("source lib.sh\neval-gate check", {"lib.sh": "eval-gate() { :; }"})[0] == []
+
+
+@pytest.mark.parametrize("name", ["BASH_ENV", "SHELLOPTS", "PATH", "BASH_FUNC_gate%%", "LD_PRELOAD"])
+def test_an_environment_that_steers_the_shell_is_doubted(name: str) -> None:
+    found, _ = expanded("eval-gate check", env={name: "x"})
+    assert name in (found[0].doubt or "")
+    assert expanded("eval-gate check", env={"ENV": "production", "OTHER": "x"})[0][0].doubt is None
+
+
+@pytest.mark.parametrize("path", ["./tools/bin/eval-gate", "tools/bin/eval-gate", "$PWD/tools/bin/eval-gate"])
+def test_a_script_of_the_repository_is_no_program(path: str) -> None:
+    for text in ("true", "#!/usr/bin/python3\n", "#!/bin/sh\nexit 0\n"):
+        found, _ = expanded(f"{path} check", {"tools/bin/eval-gate": text})
+        assert "eval-gate" not in [one.words[0] for one in found]
+    for program in ("$VENV/bin/eval-gate", ".venv/bin/eval-gate", "/usr/bin/eval-gate"):
+        assert expanded(f"{program} check")[0][0].words == ("eval-gate", "check")
+
+
+@pytest.mark.parametrize(
+    "script",
+    ['"$GATE" check', "$CMD", "task gate", "just gate", "bash <<EOF\neval-gate check\nEOF", 'eval "$X"',
+     "hatch run x:gate", "hatch run gate", "pdm run gate", "bash -n x.sh", "bash -s x.sh", "eval-$X check"],
+)  # fmt: skip
+def test_what_runs_something_unknown_is_a_gap(script: str) -> None:
+    scripts = '[tool.hatch.envs.a.scripts]\ngate = "true"\n[tool.pdm.scripts]\ngate = "true"\n'
+    found, gaps = expanded(script, FILES | {"pyproject.toml": scripts})
+    assert gaps and not [one for one in found if one.words[0] == "eval-gate"]
+
+
+@pytest.mark.parametrize(
+    ("script", "folder"),
+    [("eval-gate check", "."), ("cd sub && eval-gate check", "sub"), ("(cd sub)\neval-gate check", "."),
+     ("make -C sub", "sub"),
+     ("cd $X\neval-gate check", "\0"), ("cd sub\ncd ..\neval-gate check", "."), ("cd sub; ../in.sh", "sub"),
+     ("if x; then cd sub; fi\neval-gate check", "\0"), ('cd "$GITHUB_WORKSPACE/sub"\neval-gate check', "sub"),
+     ("tools/up.sh", "sub"), ("setsid eval-gate check", "."), ("pushd sub\neval-gate check", "\0")],
+)  # fmt: skip
+def test_a_command_has_its_folder(script: str, folder: str) -> None:
+    up = '#!/bin/bash\nROOT="$(cd "$(dirname "$0")/.." && pwd)"\ncd "$ROOT/sub"\neval-gate check\n'
+    found, _ = expanded(script, FILES | {"tools/up.sh": up, "in.sh": "eval-gate check\n"})
+    assert [one.folder for one in found if one.words[0] == "eval-gate"] == [folder]

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import posixpath
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eval_tier.workflow.actions import Reader
-from eval_tier.workflow.launchers import Stripped, strip
+from eval_tier.workflow.launchers import SHELLS, Stripped, strip
 from eval_tier.workflow.models import Command, Gap, Job, Place, Step
+from eval_tier.workflow.options import steered
 from eval_tier.workflow.sessions import nox_sessions
 from eval_tier.workflow.shell import MOST_BYTES, UNKNOWN, commands
 from eval_tier.workflow.tasks import Makefile, Task, Unread, npm_script, tox_commands
 
 #: Calls within one another, and commands of one step.
 MOST_DEPTH, MOST_COMMANDS = 8, 5_000
-
-#: Variables that change what a shell runs, or which program a name stands for.
-_CHANGES = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PATH")
-
-#: What a sourced file may do to what follows it.
-_LEAVES = re.compile(r"\b(?:trap|exit|return|alias|exec|eval|shopt|unset)\b|\bset\s+\+|\bPATH=")
-_FUNCTION = re.compile(
-    r"^[ \t]*(?:function[ \t]+)?([\w:.-]+)[ \t]*\([ \t]*\)|^[ \t]*function[ \t]+([\w:.-]+)", re.MULTILINE
-)
 
 #: Options of make that change nothing of what it runs.
 _MAKE_OPTIONS = ("--silent", "--quiet", "--no-print-directory", "--always-make", "--print-directory", "--jobs",
@@ -41,8 +35,6 @@ class _Outer:
     mask: str | None = None
     doubt: str | None = None
     calls: tuple[str, ...] = ()
-    folder: str = "."
-    functions: tuple[str, ...] = ()  # of files that were sourced
 
     def under(self, command: Command, stripped: Stripped, call: str) -> _Outer:
         return replace(
@@ -65,12 +57,12 @@ def expand(
     if step.script is None:
         return [], []
     expansion = _Expansion(read, folder, step.env)
-    runner = job.runner or "ubuntu-latest"
-    found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, runner, step.env)
+    place = posixpath.normpath(step.folder or ".")
+    place = UNKNOWN if "${{" in place else place
+    found, gaps = commands(step.script, step.place.file, step.script_line, step.shell, job.runner or "ubuntu-latest",
+                           step.env, place, expansion.sourced)  # fmt: skip
     expansion.gaps += gaps
-    changed = next((name for name in _CHANGES if name in step.env), None)
-    doubt = None if changed is None else f"the variable {changed} changes what is run"
-    expansion.take(found, _Outer(folder=posixpath.normpath(step.folder or "."), doubt=doubt))
+    expansion.take(found, _Outer(doubt=steered(step.env)))
     return expansion.commands, expansion.gaps
 
 
@@ -81,76 +73,67 @@ class _Expansion:
         self.gaps: list[Gap] = []
 
     def take(self, found: Iterable[Command], outer: _Outer) -> None:
-        """Commands that are written one after the other, in a folder that `cd` changes."""
+        """Commands that are written one after the other."""
         for command in found:
             if len(self.commands) >= MOST_COMMANDS:
                 self.gap(outer.chain, f"the step comes to more than {MOST_COMMANDS:,} commands")
                 return
             stripped = strip(command.words)
-            first = next((word for word in command.words if "/" in word), "")
-            if stripped.script is None and (own := self._own(first, outer.folder)) is not None:
-                stripped = replace(stripped, words=(first, *stripped.words[1:]), script=own)
+            doubt = self._named(stripped, command.folder)
+            own = stripped.script is not None and self._found(stripped.script, command.folder) is not None
             command = replace(
                 command,
-                words=stripped.words,
+                words=(stripped.script or "", *stripped.words[1:])
+                if stripped.installed and own
+                else stripped.words,
                 chain=(*outer.chain, *command.chain),
                 mask=outer.mask or command.mask,
-                doubt=outer.doubt or command.doubt or stripped.doubt,
-                folder=outer.folder,
+                doubt=outer.doubt or command.doubt or stripped.doubt or doubt,
             )
-            if command.words and command.words[0] in outer.functions:
-                self.gap(command.chain, f"{command.words[0]!r} is a function of a file that is sourced")
-                continue
-            if stripped.words[:1] == ("cd",) and len(stripped.words) > 1:
-                outer = replace(outer, folder=self._cd(outer.folder, stripped.words[1], command))
-                continue
             self.commands.append(command)
-            if stripped.words[:1] == (UNKNOWN,):
+            if stripped.words[:1] == (UNKNOWN,) and stripped.gap is None:
                 self.gap(command.chain, "which program is run follows from a value that is not known")
             elif stripped.gap is not None:
                 self.gap(command.chain, stripped.gap)
+            elif doubt is not None:
+                self.gap(command.chain, doubt)
             else:
                 self.call(command, stripped, outer)
-                if stripped.words[:1] in ((".",), ("source",)) and stripped.script is not None:
-                    outer = self._sourced(stripped.script, outer)
-
-    def _own(self, word: str, folder: str) -> str | None:
-        """A relative path to a program, where that is a file of the repository."""
-        if (
-            not word
-            or word.startswith((UNKNOWN, "/", "-"))
-            or UNKNOWN in folder
-            or not re.search("/(bin|Scripts)/", f"/{word}")
-        ):
-            return None
-        whole = posixpath.normpath(posixpath.join(folder, word))
-        return word if not whole.startswith("..") and self._read(whole) is not None else None
-
-    def _sourced(self, path: str, outer: _Outer) -> _Outer:
-        """What holds after a file was sourced: its functions, and a doubt where it may change the shell."""
-        raw = (
-            None
-            if UNKNOWN in path + outer.folder
-            else self._read(posixpath.normpath(posixpath.join(outer.folder, path)))
-        )
-        text = (raw or b"").decode("utf-8", "replace")
-        names = tuple(one[0] or one[1] for one in _FUNCTION.findall(text))
-        doubt = f"{path}, which is sourced before, may change what is run" if _LEAVES.search(text) else None
-        return replace(outer, functions=(*outer.functions, *names), doubt=outer.doubt or doubt)
 
     def gap(self, chain: tuple[Place, ...], what: str) -> None:
         if len(self.gaps) < 200:
             self.gaps.append(Gap(chain, what))
 
-    def _cd(self, folder: str, target: str, command: Command) -> str:
-        if UNKNOWN in target:
-            # `cd "$(dirname "$0")/.."` of a script: to where it lies, and up.
-            file = command.chain[-1].file
-            ups = target.count("..")
-            if target.replace(UNKNOWN, "").strip("/.") == "" and len(command.chain) > 1:
-                return posixpath.normpath(posixpath.join(posixpath.dirname(file) or ".", *[".."] * ups))
-            return folder if target == UNKNOWN else UNKNOWN
-        return posixpath.normpath(posixpath.join(folder, target))
+    def _named(self, stripped: Stripped, folder: str) -> str | None:
+        """Why a command may be a script of a configuration, which is not read, where a launcher looks for one."""
+        name = stripped.words[0].rpartition(":")[2] if stripped.words else ""
+        for file in stripped.named:
+            held = self._found(file, folder)
+            try:
+                table = tomllib.loads(held[1][:MOST_BYTES].decode("utf-8", "replace")) if held else {}
+                own = _has_script(table, name)
+            except (tomllib.TOMLDecodeError, RecursionError):
+                own = True
+            if own or ":" in stripped.words[0]:
+                return f"what the script {name} of {file} runs is not read"
+        return None
+
+    def sourced(self, path: str, folder: str) -> tuple[str, str] | None:
+        """The path and the text of a file of the repository that a shell sources."""
+        held = self._found(path, folder)
+        return (held[0], held[1].decode("utf-8", "replace")) if held and len(held[1]) <= MOST_BYTES else None
+
+    def _found(self, path: str, folder: str) -> tuple[str, bytes] | None:
+        """A file of the repository by its path as written; what stands before it may not be known."""
+        _start, unknown, rest = path.rpartition(UNKNOWN)
+        rest = rest.lstrip("/") if unknown or path.startswith("/") else rest
+        folders = [] if UNKNOWN in folder or path.startswith("/") else [folder]
+        for base in [*folders, "."] if unknown or path.startswith("/") else folders:
+            whole = posixpath.normpath(posixpath.join(base, rest))
+            raw = None if whole.startswith(("..", "/")) else self._read(whole)
+            if raw is not None:
+                return whole, raw
+        return None
 
     def call(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
         """Follow a command that runs something of the repository."""
@@ -168,7 +151,7 @@ class _Expansion:
             self._tox(command, stripped, outer)
         elif name in ("npm", "pnpm", "yarn", "bun"):
             self._npm(command, stripped, outer)
-        elif name in ("just", "task", "mise", "invoke", "inv", "doit", "rake") and len(words) > 1:
+        elif name in ("invoke", "inv", "doit", "rake") and len(words) > 1:
             self.gap(command.chain, f"what `{name}` runs is not read")
 
     def _inner(self, command: Command, stripped: Stripped, outer: _Outer, call: str) -> _Outer | None:
@@ -203,36 +186,34 @@ class _Expansion:
             self.gap(command.chain, "the script that it is given follows from a value that is not known")
             return
         place = command.chain[-1]
-        options = " ".join(word for word in stripped.words[1:] if word[:1] in "-+" and word != "-c")
-        shell = f"bash {options.replace('c', '')}"
-        found, gaps = commands(stripped.shell_text or "", place.file, place.line or 1, shell)
+        shell = (stripped.words[0], *stripped.options)
+        found, gaps = commands(
+            stripped.shell_text or "", place.file, place.line or 1, shell,
+            folder=command.folder, sourced=self.sourced,
+        )  # fmt: skip
         self._add(found, gaps, replace(inner, chain=command.chain[:-1]))
 
     def _script(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
         path = stripped.script or ""
         if path.endswith((".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".R")):
             return  # a program: it is the command itself
-        held = self._file(command, path, outer.folder)
+        known = self._found(path, command.folder)
+        if known is None and stripped.installed:
+            return  # a program that is installed
+        held = self._file(command, known[0] if known else path, "." if known else command.folder)
         if held is None:
             return
         whole, text = held
-        shell = "script"
-        if stripped.words[0] in ("bash", "sh", "dash"):
-            flags = " ".join(
-                word for word in stripped.words[1 : stripped.words.index(path)] if word[:1] in "-+"
-            )
-            shell = f"bash {flags}" if flags or not text.startswith("#!") else "script"
-            if not flags:
-                text = re.sub(r"\A#![^\n]*", "#", text)  # `bash FILE` does not look at it
-        elif (
-            stripped.words[0] not in (".", "source")
-            and text.startswith("#!")
-            and "sh" not in text.split("\n")[0]
-        ):
+        shell: str | tuple[str, ...] = "script"
+        if stripped.words[0] in SHELLS:
+            shell = (stripped.words[0], *stripped.options)
+        elif text.startswith("#!") and "sh" not in text.split("\n")[0]:
+            if stripped.installed:
+                self.gap(command.chain, f"what {whole} does is not read")
             return  # a program of another language
         inner = self._inner(command, stripped, outer, whole)
         if inner is not None:
-            found, gaps = commands(text, whole, 1, shell)
+            found, gaps = commands(text, whole, 1, shell, folder=command.folder, sourced=self.sourced)
             self._add(found, gaps, inner)
 
     def _nox(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
@@ -309,7 +290,7 @@ class _Expansion:
                    lambda text: npm_script(text, asked[0], around=around))  # fmt: skip
 
     def _make(self, command: Command, stripped: Stripped, outer: _Outer) -> None:
-        folder, file, mask = outer.folder, "", None
+        folder, file, mask = command.folder, "", None
         targets: list[str] = []
         given: dict[str, str] = {}
         left = list(stripped.words[1:])
@@ -360,8 +341,8 @@ class _Expansion:
                 inner = self._inner(command, stripped, outer, f"{whole}:{target}")
                 if inner is None:
                     return
-                inner = replace(inner, mask=inner.mask or mask, folder=folder)
-                self._tasks(makefile.recipe(target, given, env, stands), whole, inner, shell)
+                inner = replace(inner, mask=inner.mask or mask)
+                self._tasks(makefile.recipe(target, given, env, stands), whole, inner, folder, shell)
         except (Unread, RecursionError) as error:
             self.gap(command.chain, str(error) or "the Makefile is nested too deeply")
 
@@ -374,7 +355,7 @@ class _Expansion:
         asked: Sequence[str],
         tasks: Callable[[str], Iterator[Task]],
     ) -> None:
-        held = self._file(command, file, outer.folder)
+        held = self._file(command, file, command.folder)
         inner = self._inner(command, stripped, outer, f"{file}:{' '.join(asked)}")
         if held is None or inner is None:
             return
@@ -382,25 +363,21 @@ class _Expansion:
             self.gap(command.chain, "which task it runs follows from a value that is not known")
             return
         try:
-            self._tasks(tasks(held[1]), held[0], inner, "recipe")
+            self._tasks(tasks(held[1]), held[0], inner, command.folder)
         except Unread as error:
             self.gap(command.chain, f"{held[0]}: {error}")
 
-    def _tasks(self, tasks: Iterable[Task], file: str, outer: _Outer, shell: str) -> None:
+    def _tasks(
+        self, tasks: Iterable[Task], file: str, outer: _Outer, folder: str, shell: str = "recipe"
+    ) -> None:
         for task in tasks:
-            folder = (
-                UNKNOWN
-                if task.folder is None
-                else posixpath.normpath(posixpath.join(outer.folder, task.folder))
-            )
-            here = replace(
-                outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt, folder=folder
-            )
+            here = UNKNOWN if task.folder is None else posixpath.normpath(posixpath.join(folder, task.folder))
+            inner = replace(outer, mask=outer.mask or task.mask, doubt=outer.doubt or task.doubt)
             if task.words:
-                self.take([Command(task.words, (Place(file, task.line),))], here)
+                self.take([Command(task.words, (Place(file, task.line),), folder=here)], inner)
             else:
-                found, gaps = commands(task.text, file, task.line, shell)
-                self._add(found, gaps, here)
+                found, gaps = commands(task.text, file, task.line, shell, folder=here, sourced=self.sourced)
+                self._add(found, gaps, inner)
 
     def _add(self, found: Iterable[Command], gaps: Iterable[Gap], outer: _Outer) -> None:
         for gap in gaps:
@@ -434,3 +411,13 @@ def _asked(words: Sequence[str], options: tuple[str, ...]) -> list[str]:
         elif taking:
             found.append(word)
     return found
+
+
+def _has_script(table: Mapping[str, Any], name: str) -> bool:
+    """Whether a table of scripts or tasks, at any depth, has one of this name; those of the package are programs."""
+    return any(
+        isinstance(value, dict)
+        and ((key in ("scripts", "tasks") and name in value) or _has_script(value, name))
+        for key, value in table.items()
+        if key != "project"
+    )

@@ -140,7 +140,7 @@ class Command:
         doubt: why it may not be run at all, such as `inside if`; None where it is run whenever the step is.
         writes: the files that its output is redirected to.
         env: assignments before it.
-        folder: where it is run, relative to the top of the repository; "\\0" in it where that is not known.
+        folder: where it is run, relative to the repository; "\\0" where that is not known.
     """
 
     words: tuple[str, ...]

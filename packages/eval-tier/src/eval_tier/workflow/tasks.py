@@ -164,7 +164,7 @@ class Makefile:
         if any("SHELL" in name for name in self.conditional):
             raise Unread("its SHELL depends on a condition")
         flags = " ".join(flag.replace("c", "") for flag in flags.split() if flag != "-c")
-        return f"bash {flags}" if flags else "recipe"
+        return f"bash {flags} {{0}}" if flags else "recipe"
 
     def recipe(
         self, target: str, given: Mapping[str, str], env: Mapping[str, str], stands: Callable[[str], bool]
