@@ -50,8 +50,9 @@ OURS: dict[tuple[str, str], tuple[Kind, ...]] = {
 
 #: What runs something else, or is one of ours, or asks a model: in a script without any of it nothing is hidden.
 _CALLS = (
-    r"eval|[/$]|(?:^|[\s;&|(])\.\s|\b(?:make|gmake|nox|tox|npm|pnpm|yarn|bun|just|sh|bash|dash|zsh|ksh|source|ssh|nix|"
-    r"docker|podman|earthly|bazel|dagger|xargs|claude|llm|ollama|openai|gemini|codex)\b"
+    r"eval|[/$]|(?:^|[\s;&|(])\.\s|\b(?:make|gmake|nox|tox|npm|pnpm|yarn|bun|just|task|hatch|pdm|rye|pixi|pipenv|poe|"
+    r"mise|invoke|inv|rake|doit|sh|bash|dash|zsh|ksh|source|ssh|nix|docker|podman|earthly|bazel|dagger|xargs|claude|llm|"
+    r"ollama|openai|gemini|codex)\b"
 )
 
 #: A step that runs a script, where it stands, and the commands that it comes to.

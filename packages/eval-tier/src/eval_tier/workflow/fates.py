@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 #: Statements that are looked at for the use of one failure.
-MOST_AFTER = 300
+MOST_AFTER = 50
 
 #: A statement after which a failure is still to be looked for further on.
 GOES_ON = Unsure("")
