@@ -1,4 +1,4 @@
-"""What a person meets at work: merge conflicts, many faults of one kind, a set that begins, uncommitted files."""
+"""What a person meets at work: merge conflicts, a set that begins, uncommitted files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from core_support import call
 from eval_core.authoring.questions.file import Question
 from eval_core.authoring.questions.review import Present, next_ids
 from eval_core.cli import main
-from eval_core.errors import MOST_ALIKE, Fault, Faults
 
 MARKS = "<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> topic\n"
 CORPUS = '{"_id": "a.md", "text": "rotate the key"}\n{"_id": "b.md", "text": "the cache"}\n'
@@ -87,17 +86,6 @@ def test_round2_s12_two_branches_choose_two_ids_for_two_questions() -> None:
     assert re.fullmatch(r"q[0-9][0-9a-f]{5}", ours)
     taken = Present(held.texts, frozenset({ours}))
     assert next_ids(taken, [one])[0].startswith(ours) and len(next_ids(taken, [one])[0]) == len(ours) + 1
-
-
-def test_round2_s15_faults_of_one_kind_are_few_lines() -> None:
-    """S15: one wrong key of hundreds of lines is told a few times, and every fault is kept for machines."""
-    alike = [Fault(f"document 'd{n}' is unknown", file="q.jsonl", line=n) for n in range(1, 700)]
-    error = Faults([*alike, Fault("it is missing", file="q.jsonl", line=700, key="text")])
-    lines = str(error).splitlines()
-    assert lines[:2] == ["q.jsonl:1: document 'd1' is unknown", "q.jsonl:2: document 'd2' is unknown"]
-    assert "q.jsonl:700: text: it is missing" in lines and len(lines) == MOST_ALIKE + 3
-    assert lines[-2] == "  … 694 more like: document … is unknown" and lines[-1].startswith("700 faults")
-    assert len(error.faults) == 700
 
 
 def test_round2_s16_uncommitted_files_are_named(desk: Path) -> None:

@@ -170,16 +170,21 @@ def plan(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe: st
     for key in arm.select:
         if key not in known:
             fault("select", f"no query has {key!r}{did_you_mean(key, known)}", arm.select)
+    absent: set[str] = set()
     for key in arm.filter_from:
         if key not in known:
             # The arm would measure without a filter, and look like one with it.
             fault("filter_from", f"no query has {key!r}{did_you_mean(key, known)}", list(arm.filter_from))
+        elif not any(key in has for has in dataset.attributes.values()):
+            what = f"no document has {key!r}, so that it would hide all of them from the queries that have it"
+            fault("filter_from", what, list(arm.filter_from))
+            absent.add(key)
     queries = tuple(query for query in dataset.queries if _selected(query, arm))
     if not queries and not faults:
         fault("select", f"leaves none of {len(dataset.queries)} queries", arm.select, "no-query")
     made = Plan(name, arm, workspace.root, dataset, queries, limit, cutoffs, recipe)
     for query in queries:
-        wanted = made.filter_for(query) or {}
+        wanted = {key: value for key, value in (made.filter_for(query) or {}).items() if key not in absent}
         for key, value in wanted.items():
             if not isinstance(value, str):
                 fault("filter_from", f"{key!r} of query {query.id!r} is {value!r}, which is not a text")
