@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, tier, whole, workflow
+from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, tier, tier_process, whole, workflow
 
 from eval_tier.audit import origin
 from eval_tier.evidence.settings import sealed
@@ -266,7 +266,9 @@ def test_many_repositories_are_shared_among_processes_and_stay_in_order(here: Pa
         f'[[repository]]\nname = "n{n:02}"\npath = "{"good" if n % 2 else "masked"}"\n' for n in range(60)
     )
     (here / "many.toml").write_text(f'schema = "fleet-v1"\n{fleet}')
-    held = json.loads(tier(here, "audit", "--fleet", "many.toml", "--format", "json").out)["repositories"]
+    held = json.loads(tier_process(here, "audit", "--fleet", "many.toml", "--format", "json").out)[
+        "repositories"
+    ]
     assert [(one["name"], one["mechanism"]) for one in held] == [
         (f"n{n:02}", 3 if n % 2 else 1) for n in range(60)
     ]

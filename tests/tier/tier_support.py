@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval_core.config import Audit
+from eval_tier.cli import main
 from eval_tier.evidence.files import Working
 from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import read_settings, sealed
@@ -118,7 +122,25 @@ class Done(NamedTuple):
 
 
 def tier(folder: Path, *words: str | Path) -> Done:
-    """`eval-tier` as it is typed in a folder."""
+    """`eval-tier` as it is typed in a folder, in this process."""
+    out, err, given = io.StringIO(), io.StringIO(), sys.argv
+    handler = signal.getsignal(signal.SIGTERM)
+    sys.argv = ["eval-tier", *map(str, words)]
+    code: object = "did not exit"
+    try:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as done:
+        code = done.code
+    finally:
+        sys.argv = given
+        signal.signal(signal.SIGTERM, handler)
+    assert isinstance(code, int) and "internal error" not in err.getvalue(), err.getvalue()
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def tier_process(folder: Path, *words: str | Path) -> Done:
+    """`eval-tier` in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "eval_tier", *map(str, words)], cwd=folder, capture_output=True, text=True,
         env=os.environ | {"NO_COLOR": "1"}, stdin=subprocess.DEVNULL,

@@ -274,14 +274,14 @@ def _all(subjects: list[Subject], revision: str, now: datetime, work_tree: bool)
     import sys
     from functools import partial
 
-    # The trees of a repository go with it; looking for circles among them took an eighth of the time.
-    gc.freeze()
-    gc.set_threshold(200_000)
     one = partial(_placed, revision=revision, now=now, work_tree=work_tree)
     workers = min(os.cpu_count() or 1, 8, len(subjects) // SHARE)
     if workers < 2:
         yield from map(one, subjects)
         return
+    # The trees of a repository go with it; looking for circles among them took an eighth of the time.
+    gc.freeze()
+    gc.set_threshold(200_000)
     from concurrent.futures import ProcessPoolExecutor
 
     hidden = not sys.stderr.isatty()
