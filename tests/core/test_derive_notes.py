@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from eval_core.authoring.derive.markdown import Note, read_note
 from eval_core.authoring.derive.notes import GENERIC, _Known
 from eval_core.authoring.derive.result import Drafted
+from eval_core.authoring.derive.wording import MARK
 from eval_core.cli import main
 from eval_core.sets.dataset import load
 from eval_core.sets.definition import Folder, read_definition
@@ -149,7 +150,16 @@ def test_the_answer_counts_what_became_no_draft(notes: Path, tmp_path: Path) -> 
     assert (found.documents, found.queries, found.found, found.commit) == (4, 5, 9, None)
     # short: Overview. generic: the heading "See also" and both links of "See … first, then …". named: three first
     # headings and the alias "Backups". unresolved: [[nowhere]].
-    assert found.dropped == {"short": 1, "generic": 3, "named": 4, "many": 0, "unresolved": 1}
+    assert found.dropped == {
+        "short": 1,
+        "generic": 3,
+        "cut": 0,
+        "listed": 0,
+        "named": 4,
+        "apart": 0,
+        "many": 0,
+        "unresolved": 1,
+    }
     done = derive(tmp_path, "--path", "notes", "-o", "other")
     assert done.out.startswith(
         "derive  notes   4 documents, unpinned   9 drafts: 3 heading, 4 link, 2 title\n"
@@ -255,7 +265,10 @@ def test_headings_are_those_that_markdown_has(text: str, found: list[tuple[int, 
     ],
 )
 def test_links_come_with_the_sentence_around_them(text: str, found: list[tuple[int, str, str, str]]) -> None:
-    assert [(one.line, one.target, one.alias, one.sentence) for one in read_note(text).links] == found
+    links = read_note(text).links
+    said = [" ".join(one.sentence.replace(MARK, "").split()) for one in links]
+    assert [(one.line, one.target, one.alias, text) for one, text in zip(links, said, strict=True)] == found
+    assert all(one.sentence.count(MARK) == 1 for one in links)
 
 
 @pytest.mark.parametrize(
@@ -312,6 +325,62 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     numbers = [one.line for one in (*note.headings, *note.names)] + [one.line for one in note.links]
     assert all(1 <= number <= last for number in numbers)
     assert not any("[[" in one.target or "\n" in one.sentence for one in note.links)
+
+
+@pytest.mark.parametrize(
+    ("line", "drafts"),
+    [
+        ("Ask [[keys]] how a secret is turned.", {"Ask … how a secret is turned": ["keys"]}),
+        ("[[keys]] - how a secret is turned.", {"how a secret is turned": ["keys"]}),
+        ("How a secret is turned ([[keys]]).", {"How a secret is turned": ["keys"]}),
+        ("How a secret is turned (see [[keys]]) at night.", {"How a secret is turned at night": ["keys"]}),
+        (
+            "- [[keys]]: how a secret is turned, then [[dumps]] at night.",
+            {"how a secret is turned, then dumps at night": ["keys"]},
+        ),
+        ("The secret is turned every night as told in [[keys]].", {}),
+        ("The whole of it is explained by the [[keys]]", {}),
+        ("Every secret is turned with the [[keys]] and the", {}),
+        ("Examples: [[keys]], [[dumps]] and [[cold storage]].", {}),
+    ],
+)
+def test_round2_d1_a_link_leaves_a_mark_and_no_half_sentence(
+    tmp_path: Path, line: str, drafts: dict[str, list[str]]
+) -> None:
+    """D1: what is cut is seen; a row of links, and what ends with the word before a link, is no draft."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "index.md").write_text(f"# Keeping every secret safe\n\n{line}\n")
+    for name in ("keys", "dumps", "cold storage"):
+        (notes / f"{name}.md").write_text("Text.\n")
+    assert derive(tmp_path, "--path", "notes", "-o", "set").code == 0
+    truth = judged(tmp_path / "set")
+    found = {
+        q["text"]: truth[q["_id"]] for q in queries(tmp_path / "set") if q["metadata"]["source"] == "link"
+    }
+    assert found == {text: [f"notes/{name}.md" for name in names] for text, names in drafts.items()}
+
+
+@pytest.mark.parametrize(
+    ("note", "names"),
+    [
+        ("Text.\n", []),
+        ("---\ntitle: Signing Keys\n---\n", ["other"]),
+        ("---\naliases: [x, signing-keys]\n---\n", ["other"]),
+    ],
+)
+def test_round2_d1_a_heading_that_is_the_name_of_a_note_asks_for_that_note(
+    tmp_path: Path, note: str, names: list[str]
+) -> None:
+    """D1: it was judged for the note that mentions it alone."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "index.md").write_text("# All that is kept\n\n## Signing keys\n")
+    (notes / "other.md").write_text(note)
+    assert derive(tmp_path, "--path", "notes", "-o", "set").code == 0
+    truth = judged(tmp_path / "set")
+    (one,) = [truth[q["_id"]] for q in queries(tmp_path / "set") if q["text"] == "Signing keys"]
+    assert sorted(one) == sorted(f"notes/{name}.md" for name in ["index", *names])
 
 
 # ------------------------------------------------------------- what a link means

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.authoring.derive import braces, lines, python
-from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, merged, spread
+from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, is_apart, merged, spread
 from eval_core.authoring.derive.result import Drafted, asked, samples
 from eval_core.authoring.derive.symbols import Symbol, Unparsed
 from eval_core.authoring.derive.wording import draft, first_sentence, paragraph, refusal
@@ -177,6 +177,9 @@ def _take(document: Document, root: str, gathered: _Gathered) -> None:
             gathered.definers.setdefault(symbol.name, set()).add(document.id)
         if not symbol.public:
             continue
+        if is_apart(document.title):
+            gathered.dropped["apart"] += 1
+            continue
         origin = Origin(path, symbol.line, symbol.qualified)
         if symbol.defined:
             name = Draft(symbol.qualified, "identifier", "identifier", (document.id,), (origin,))
@@ -205,6 +208,8 @@ def _drafts(gathered: _Gathered) -> tuple[list[Draft], dict[str, int]]:
     dropped = {
         "short": gathered.dropped["short"] + len(sole) - len(long),
         "generic": gathered.dropped["generic"],
+        "cut": gathered.dropped["cut"],
+        "apart": gathered.dropped["apart"],
         "many": many,
         "ambiguous": len(gathered.names) - len(sole),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,21 @@ class Draft:
     documents: tuple[str, ...]
     origins: tuple[Origin, ...]
     exclude: tuple[str, ...] = ()
+
+
+#: Files that say what was tested or changed, and not what is: folders of theirs, and names.
+_APART = re.compile(
+    r"(?:^|/)(?:(?:[\w.-]*[_-])?tests?|testing|testdata|__tests__|specs?|fixtures|conftest\.py|changelogs?|changes|"
+    r"release[-_ ]?notes|whats[-_ ]?new|newsfragments)(?=/|$)"
+    r"|(?:^|/)(?:test_[^/]*|[^/]*(?:[._-](?:tests?|spec)|(?-i:(?<=[a-z0-9])Tests?)))\.\w+$"
+    r"|(?:^|/)(?:changelog|changes|history|news|release[-_ ]?notes|whats[-_ ]?new)(?:[-_.]?v?[\d.x]+)?\.\w+$",
+    re.IGNORECASE,
+)
+
+
+def is_apart(path: str) -> bool:
+    """Whether a file is a test or a change log, from which nothing is drafted; it is a document all the same."""
+    return _APART.search(path) is not None
 
 
 def merged(drafts: Iterable[Draft]) -> tuple[list[Draft], int]:
@@ -94,6 +110,9 @@ def spread(drafts: Sequence[Draft], limit: int | None) -> list[Draft]:
 REASONS = {
     "short": "too short",
     "generic": "too generic",
+    "cut": "ending in the middle of a sentence",
+    "apart": "in tests and change logs",
+    "listed": "links that stand in a row",
     "named": "the same as a note's name",
     "many": f"said of more than {MOST_DOCUMENTS} documents",
     "ambiguous": "names that stand in several files",
