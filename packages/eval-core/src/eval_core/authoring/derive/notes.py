@@ -15,6 +15,7 @@ from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, is_a
 from eval_core.authoring.derive.markdown import Heading, Link, Note, read_note
 from eval_core.authoring.derive.result import Drafted, asked, samples
 from eval_core.authoring.derive.wording import MARK, around, draft, plain, refusal
+from eval_core.authoring.sheet import claim_sheet, write_sheet
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Refused
 from eval_core.reconstruct import folder
@@ -51,7 +52,9 @@ class _Gathered:
     places: dict[str, int] = field(default_factory=dict)
 
 
-def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int | None = None) -> Drafted:
+def derive_notes(
+    path: Path, out: Path, *, name: str | None = None, limit: int | None = None, sheet: Path | None = None
+) -> Drafted:
     """Write a drafted set about the Markdown notes of a folder; their ids are those that reconstructing the set gives.
 
     A heading, or a title or alias in the front matter, asks for its own note. A wiki link asks for its target by its
@@ -63,6 +66,7 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
         out: the dataset folder to be.
         name: of the set and of its source; made of the folder's where it is not given.
         limit: how many drafts to keep, evenly spread; all where it is not given.
+        sheet: where the drafts go in place of the set's queries: a CSV that is not there yet.
 
     Raises:
         Refused: there is nothing to draft from.
@@ -70,6 +74,8 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
         CouldNot: the folder cannot be read, or `out` not written.
     """
     place = claim(out)
+    if sheet is not None:
+        claim_sheet(sheet)
     name = set_name(name, path)
     table: dict[str, Any] = {
         "name": name,
@@ -109,14 +115,17 @@ def derive_notes(path: Path, out: Path, *, name: str | None = None, limit: int |
     write_set(
         place,
         {"name": name, "version": "0", "description": description, "kind": "notes", "source": table},
-        *asked(kept),
+        *asked(kept if sheet is None else ()),
     )
+    if sheet is not None:
+        write_sheet(sheet, kept, {document.id: document.text for document in found})
     return Drafted(
         name=name,
         folder=str(out),
         documents=tally.documents,
         queries=len(kept),
         sources=dict(sorted(Counter(one.source for one in kept).items())),
+        sheet=None if sheet is None else str(sheet),
         found=len(drafts),
         dropped=dropped,
         samples=samples(kept),
