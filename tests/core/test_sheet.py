@@ -120,7 +120,7 @@ def test_round2_d2_no_cell_of_a_sheet_is_a_formula(tmp_path: Path, begin: str) -
     write_sheet(tmp_path / "d.csv", [draft], {f"{begin}a.py": f"{begin}1+1"})
     _, cells = rows(tmp_path / "d.csv")
     assert not any(cell.startswith(begin) for cell in cells)
-    (found,) = read_questions(tmp_path / "d.csv", pytest.fail, sheet=True)
+    (found,) = read_questions(tmp_path / "d.csv", lambda line, what: pytest.fail(what), sheet=True)
     assert (found.text, found.relevant, found.exclude) == (text, {f"{begin}a.py": 1}, (f"{begin}b.py",))
     assert found.metadata["origin"] == [f"{begin}a.py:1"]
 
