@@ -226,6 +226,13 @@ def test_a_folder_of_a_repository_is_asked_for_its_own_harness(tmp_path: Path) -
     assert "could not be read" in tier(tmp_path, "why", "svc/eval.toml").out
 
 
+def test_a_repository_that_is_damaged_is_told_as_that(here: Path) -> None:
+    folder = commit(put(here / "damaged", whole()))
+    (folder / ".git" / "HEAD").unlink()
+    done = tier(here, "audit", "damaged")
+    assert done.code == 3 and "is not a sound git repository" in done.out
+
+
 def test_what_cannot_be_read_is_told_in_every_format(here: Path) -> None:
     folder = commit(put(here / "broken", whole() | {".github/workflows/x.yml": b"a: ["}))
     for form in ("table", "markdown", "badge", "json"):
