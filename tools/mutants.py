@@ -2,8 +2,8 @@
 
 The table is derived. A guard is the condition under which a source names a reason code: where the code stands in the
 body of an `if`, the condition is made false; in its `else`, true; in an `except`, the error goes on as it was. The
-tests that must turn red are those that name the code or the module. Rows of `MORE` are guards without a code, and two
-controls: one that must be killed, and one that changes nothing and must survive.
+tests that must turn red are those that quote its message, name the code or the module. Rows of `MORE` are guards
+without a code, and two controls: one that must be killed, and one that changes nothing and must survive.
 
     python tools/mutants.py [--list] [--shard K/N] [CODE or FILE …]
 """
@@ -81,7 +81,7 @@ def guards() -> Iterator[Mutant]:
             if (start, end) in seen:
                 continue
             seen.add((start, end))
-            yield Mutant(code, path, start, end, new, tests_of(code, path))
+            yield Mutant(code, path, start, end, new, tests_of(code, path, _said(chain)))
 
 
 def _codes(tree: ast.AST, chain: tuple[ast.AST, ...] = ()) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
@@ -92,6 +92,18 @@ def _codes(tree: ast.AST, chain: tuple[ast.AST, ...] = ()) -> Iterator[tuple[str
                 yield child.value, (*chain, tree)
         else:
             yield from _codes(child, (*chain, tree))
+
+
+def _said(chain: Sequence[ast.AST]) -> list[str]:
+    """The pieces of the message that go with a code: the longer texts of the block that it stands in."""
+    block = next(
+        (n for n in reversed(chain) if isinstance(n, ast.If | ast.ExceptHandler | ast.FunctionDef)), None
+    )
+    texts = [] if block is None or isinstance(block, ast.FunctionDef) else [
+        node.value.strip(" ,;:'()") for part in block.body for node in ast.walk(part)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]  # fmt: skip
+    return [text for text in texts if len(text) >= 12 and " " in text]
 
 
 def _edit(chain: Sequence[ast.AST]) -> tuple[ast.expr | ast.stmt, str] | None:
@@ -130,8 +142,9 @@ def _tests() -> dict[Path, str]:
     }
 
 
-def tests_of(code: str, path: Path) -> tuple[str, ...]:
-    """The test files that name a code as a text; with them, as many ask for messages, those of the module."""
+def tests_of(code: str, path: Path, said: Sequence[str] = ()) -> tuple[str, ...]:
+    """The test files that quote a message or name a code; with them, those of the module."""
+    by_message = [test for test, text in _tests().items() if any(piece in text for piece in said)][:4]
     by_code = [test for test, text in _tests().items() if f'"{code}"' in text][:4]
     dotted = ".".join(
         path.relative_to(next(p for p in path.parents if p.name == "src")).with_suffix("").parts
@@ -141,7 +154,8 @@ def tests_of(code: str, path: Path) -> tuple[str, ...]:
     by_name = [test for test in _tests() if stem.strip("_") in test.stem][:4]
     by_import = [test for test, text in _tests().items() if room in text or f"import {stem}\n" in text][:3]
     return tuple(
-        test.relative_to(ROOT).as_posix() for test in dict.fromkeys([*by_code, *by_name, *by_import])
+        test.relative_to(ROOT).as_posix()
+        for test in dict.fromkeys([*by_message, *by_code, *by_name, *by_import])
     )
 
 
