@@ -144,7 +144,7 @@ def _tests() -> dict[Path, str]:
 
 def tests_of(code: str, path: Path, said: Sequence[str] = ()) -> tuple[str, ...]:
     """The test files that quote a message or name a code; with them, those of the module."""
-    by_message = [test for test, text in _tests().items() if any(piece in text for piece in said)][:4]
+    by_message = [test for test, text in _tests().items() if any(piece[:20] in text for piece in said)][:4]
     by_code = [test for test, text in _tests().items() if f'"{code}"' in text][:4]
     dotted = ".".join(
         path.relative_to(next(p for p in path.parents if p.name == "src")).with_suffix("").parts
