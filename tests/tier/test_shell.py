@@ -159,7 +159,7 @@ def test_what_fails_the_script_is_no_mask(programs: Path, script: str) -> None:
     ("value", "own"),
     [("$PWD/bin:$PATH", True), ("bin:$PATH", True), (".:$PATH", True), ("${{ github.workspace }}/b:$PATH", True),
      ("$GITHUB_WORKSPACE/b:$PATH", True), ("$HOME/.local/bin:$PATH", False), ("$VENV/bin:$PATH", False),
-     ("/opt/x:$PATH", False), ("$PATH:bin", False), ("$PWD/.venv/bin:$PATH", False)],
+     ("/usr/x:$PATH", False), ("$PATH:bin", False), ("$PWD/.venv/bin:$PATH", False)],
 )  # fmt: skip
 def test_a_folder_of_the_repository_before_the_programs_is_doubted(value: str, own: bool) -> None:
     for script in (f'export PATH="{value}"\ngate', f'PATH="{value}" gate', f'PATH="{value}"\ngate'):

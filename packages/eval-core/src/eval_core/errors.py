@@ -249,11 +249,16 @@ class Faults(Misuse):
     def __reduce__(self) -> tuple[Any, ...]:
         return (_faults_of, (self.faults, self.details))
 
+    @property
+    def capped(self) -> bool:
+        """Whether the text leaves some of them out."""
+        return len(listed(self.faults)) != len(self.faults)
+
     def as_table(self) -> dict[str, Any]:
         """All of them, for machines: `faults-v1`."""
         rows = [{item.name: getattr(fault, item.name) for item in fields(Details)} for fault in self.faults]
         for row in rows:
-            if not isinstance(row["value"], str | int | float | bool | list | dict):
+            if not isinstance(row["value"], str | int | bool):
                 row["value"] = None if row["value"] is UNSET else str(row["value"])
         return {"schema": "faults-v1", "faults": rows}
 

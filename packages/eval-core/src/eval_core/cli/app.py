@@ -58,7 +58,7 @@ def _run(command: click.Command, prog: str) -> int:
         from eval_core.faults import unmerged
 
         error = unmerged(error) or error
-        if isinstance(error, Faults) and {"--format=json", "json"} & set(sys.argv):
+        if isinstance(error, Faults) and error.capped and {"--format=json", "json"} & set(sys.argv):
             from eval_core.console import as_json
 
             click.echo(as_json(error.as_table()))

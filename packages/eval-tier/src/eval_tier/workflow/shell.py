@@ -1,5 +1,6 @@
 """The commands of a shell script: each with why its failure would not fail the script, and why it may not be run."""
 
+# long because: one walk over the syntax of a shell; taken apart, each part would need all of the others
 from __future__ import annotations
 
 import functools
