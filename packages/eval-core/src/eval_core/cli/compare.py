@@ -163,7 +163,7 @@ def _files(
 ) -> int:
     from eval_core.compare import compare as hold
     from eval_core.compare import render
-    from eval_core.compare.sides import drifting, side_of
+    from eval_core.compare.sides import side_of
     from eval_core.errors import Refused
     from eval_core.scoring import spelling
 
@@ -173,7 +173,7 @@ def _files(
             entries = [side_of(name, config) for name in files]
         else:
             entries = [_run(name, config, qrels, wanted, ties) for name in files]
-        found = hold(entries, wanted, drifts=drifting(config))
+        found = hold(entries, wanted)
     except Refused as error:
         if form != "table":
             _print(_refusal(error), form, limit)

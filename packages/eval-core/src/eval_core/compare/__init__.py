@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -37,7 +37,6 @@ from eval_core.compare.models import (
     task_changes,
 )
 from eval_core.errors import Misuse, Refused
-from eval_core.policy.eligibility import band
 from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences, same_documents
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
@@ -62,16 +61,12 @@ __all__ = [
 DEPTH = 10
 
 
-def compare(
-    sides: Sequence[Entry], measures: Sequence[Measure] = (), *, drifts: Mapping[str, float] = {}
-) -> Comparison:
+def compare(sides: Sequence[Entry], measures: Sequence[Measure] = ()) -> Comparison:
     """Hold each further side against the first.
 
     Args:
         sides: two at least; the first is the one before.
         measures: what is compared, the headline first; none: the usual ones (see `usual`).
-        drifts: by arm, the share by which the number of its documents may differ, as its floors let it: such a corpus
-            may be another one.
 
     Returns:
         The comparison. It does not depend on the order of queries or rows.
@@ -85,15 +80,10 @@ def compare(
         raise Misuse("usage", "a comparison needs two at least: before and after")
     first, *others = sides
     labels = _labels(sides)
-    notes: list[str] = []
     for label, other in zip(labels[1:], others, strict=True):
-        changed = task_changes(first, other)
-        moved = [part for part in changed if part.part == "corpus"]
-        if moved and _within(first, other, drifts.get(other.arm)):
-            notes.append(f"the corpus of {other.arm} moved: {moved[0].detail}; its floors let it drift")
-            changed = tuple(part for part in changed if part.part != "corpus")
-        if changed:
+        if changed := task_changes(first, other):
             raise TaskDiffers(labels[0], label, changed)
+    notes: list[str] = []
     chosen = list(dict.fromkeys(measures)) if measures else usual(sides, notes)
     for side, label in zip(sides, labels, strict=True):
         _check_depth(side, label, chosen)
@@ -109,14 +99,6 @@ def compare(
         arms=tuple(arms),
         statements=tuple(statements),
     )
-
-
-def _within(before: Entry, after: Entry, share: float | None) -> bool:
-    """Whether a corpus that may drift has about as many documents as before."""
-    if share is None or before.documents is None or after.documents is None:
-        return False
-    fewest, most = band(before.documents, share)
-    return fewest <= after.documents <= most
 
 
 def usual(sides: Sequence[Entry], notes: list[str]) -> list[Measure]:

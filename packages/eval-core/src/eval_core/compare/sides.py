@@ -12,7 +12,7 @@ from eval_core.config import OUTPUT, arms_in
 from eval_core.errors import Misuse, Refused, unknown_arm
 from eval_core.models import NAME
 from eval_core.policy.evidence import Line, path_of
-from eval_core.policy.files import FLOORS, POLICY, read_baseline, read_policy
+from eval_core.policy.files import POLICY, read_baseline, read_policy
 from eval_core.reports.report import read_report
 
 #: What stands before an arm's name for the last run that its floors stand on.
@@ -59,15 +59,6 @@ def baseline_of(arm: str, config: Path) -> tuple[Line, Entry]:
             raise unknown_arm(arm, [*arms, *read_policy(folder).floors.arms]) from error
         raise
     return line, of_line(str(path_of(folder, arm)), arm, line)
-
-
-def drifting(config: Path) -> dict[str, float]:
-    """By arm, how far the number of its documents may differ, of the arms whose floors beside eval.toml let it."""
-    folder = config.parent / POLICY
-    if not (folder / FLOORS).is_file():
-        return {}
-    arms = read_policy(folder).floors.arms
-    return {name: arm.drift for name, arm in arms.items() if arm.corpus == "drifts" and arm.drift is not None}
 
 
 def report_of(name: str, config: Path) -> tuple[Path, str | None]:
