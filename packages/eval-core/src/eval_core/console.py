@@ -6,7 +6,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -45,6 +45,13 @@ def redacted(text: str) -> str:
     for value in sorted(held, key=len, reverse=True):
         text = text.replace(value, f"[{held[value]}]")
     return text
+
+
+def some(names: Iterable[str], shown: int = 5) -> str:
+    """The first few of them, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - shown:,} more" if len(listed) > shown else ""
+    return ", ".join(listed[:shown]) + more
 
 
 def utf8(text: str) -> str:

@@ -27,11 +27,13 @@ Examples:
   eval-core compare --backends bm25,arm:notes-mine --manifest M --root DIR --k 5
                                                   search backends over the files below a folder
 
-A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
-baseline:NAME for the last run that the floors of that arm stand on, in the folder of --config.
+A path is a path, of a report or of an arm's evidence, whose last run it is. Otherwise NAME stands for
+.eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and baseline:NAME for the last run that the floors of
+that arm stand on, in the folder of --config.
 
 Queries are joined by id over those scored in both; the others are counted, and are in no figure. A report of another
-task is refused, and what differs is named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
+task is refused, and what differs is named; a corpus that the floors let drift is crossed, with its changed documents
+named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
 randomisation test for others, two-sided, and adjusted by Holm over all arms and measures.
 
 JSON holds every query that moved; --limit is for people. Exit codes: 0 compared, 1 refused, 2 wrong usage, 3 could
@@ -199,7 +201,8 @@ def _print(found: Comparison, form: str, limit: int | None) -> None:
 
 def _refusal(error: Refused) -> Comparison:
     """A refusal as machines read it: also told on standard error, as every error is."""
-    from eval_core.compare.models import Comparison, Refusal, TaskDiffers
+    from eval_core.compare.models import Comparison, Refusal
+    from eval_core.compare.tasks import TaskDiffers
     from eval_core.errors import sentence
 
     changed = error.changed if isinstance(error, TaskDiffers) else ()

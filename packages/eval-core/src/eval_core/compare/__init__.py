@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 from eval_core.compare.models import (
@@ -28,18 +29,18 @@ from eval_core.compare.models import (
     Outcome,
     Resolves,
     Side,
-    TaskDiffers,
     Unjoined,
     Versus,
     of_line,
     of_report,
     of_run,
-    task_changes,
 )
+from eval_core.compare.tasks import TaskDiffers, task_changes
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences, same_documents
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
+from eval_core.sets.drift import changed_documents
 
 __all__ = [
     "Changed",
@@ -455,6 +456,9 @@ def _notes(before: Entry, after: Entry) -> list[str]:
     tasks = [side.task.parts for side in (before, after) if side.task is not None]
     if len(tasks) == 2 and tasks[0].get("recipe") != tasks[1].get("recipe") and same_documents(*tasks):
         notes.append("the documents are the same, and came by another recipe")
+    if len(tasks) == 2 and not same_documents(*tasks):
+        what = changed_documents(Path(before.output), *(task.get("corpus") for task in tasks))
+        notes.append(f"the corpus drifted, as its floors let it: {what}")
     asked, answered = len(before.queries), len(after.queries)
     if before.queries.keys() != after.queries.keys():
         common = len(before.queries.keys() & after.queries.keys())

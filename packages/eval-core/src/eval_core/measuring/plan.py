@@ -14,7 +14,7 @@ from typing import Any
 
 from eval_core import backend as backends
 from eval_core.backend import Backend
-from eval_core.config import Arm, Workspace
+from eval_core.config import OUTPUT, Arm, Workspace
 from eval_core.errors import UNSET, CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
 from eval_core.measuring.capabilities import lack, lacking
@@ -25,6 +25,7 @@ from eval_core.reports.models import LATENCY_SAMPLES
 from eval_core.scoring import metrics
 from eval_core.sets.dataset import CONSEQUENCE, Dataset, Query, load
 from eval_core.sets.definition import Definition, check_cutoffs, read_definition
+from eval_core.sets.drift import remember
 from eval_core.sets.limits import Limits
 from eval_core.sets.scan import scan
 
@@ -356,6 +357,8 @@ def _corpus(
         cache=workspace.output("cache"),
     )
     told(lock)
+    if not lock.pinned:
+        remember(out / "corpus.jsonl", workspace.root / OUTPUT)
     return out / "corpus.jsonl", lock.recipe
 
 
