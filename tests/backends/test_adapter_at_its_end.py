@@ -37,7 +37,8 @@ def test_round2_s11_a_crash_is_told_at_once_though_a_child_holds_the_output(adap
 @pytest.mark.parametrize(
     ("name", "hidden"),
     [("VENDOR_API_KEY", True), ("GITHUB_TOKEN", True), ("DB_PASSWORD", True), ("client_secret", True),
-     ("AWS_PAT", True), ("KEYBOARD", False), ("AUTHOR", False), ("LANG", False)],
+     ("AWS_PAT", True), ("DB_PWD", True), ("PWD", False), ("OLDPWD", False),
+     ("KEYBOARD", False), ("AUTHOR", False), ("LANG", False)],
 )  # fmt: skip
 def test_round2_s11_no_secret_of_the_environment_is_quoted(
     adapter: Adapter, monkeypatch: pytest.MonkeyPatch, name: str, hidden: bool

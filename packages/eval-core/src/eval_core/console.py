@@ -33,7 +33,7 @@ def safe(text: str) -> str:
 
 
 _SECRET = re.compile(
-    r"SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|(?:^|_)(?:AUTH|KEY|APIKEY|PAT|PWD)(?:$|_)",
+    r"SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|(?:^|_)(?:AUTH|KEY|APIKEY|PAT)(?:$|_)|_PWD$",
     re.IGNORECASE,
 )
 
