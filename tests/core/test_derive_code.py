@@ -458,13 +458,21 @@ def test_a_link_to_a_folder_is_followed_once(lib: tuple[Path, str], tmp_path: Pa
         ("java/StoreTest.java", True),
         ("unit-tests/a.py", True),
         ("docs/CHANGELOG.md", True),
-        ("HISTORY.rst", True),
+        ("HISTORY.md", True),
+        ("src/Store.Tests/Disk.cs", True),
+        ("spec/store.rb", True),
+        ("tests/notes/list.md", True),
         ("docs/release-notes/4.md", True),
         ("docs/changes/4.md", True),
         ("src/doctest.py", False),
         ("src/latest.py", False),
         ("src/contest/rank.py", False),
         ("docs/testing-conventions.md", False),
+        ("docs/testing/unit.md", False),
+        ("docs/specs/format.md", False),
+        ("commands/npm-test.md", False),
+        ("src/history.py", False),
+        ("src/changes/apply.go", False),
         ("docs/history-of-the-lock.md", False),
     ],
 )
@@ -480,3 +488,20 @@ def test_round2_d1_a_test_is_left_out_and_stays_a_document(tmp_path: Path) -> No
     sha = commit(tmp_path / "lib", files)
     assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "set").code == 0
     assert {name for names in judged(tmp_path / "set").values() for name in names} == {"lib/keys.py"}
+
+
+@pytest.mark.parametrize(
+    "options", [("--include", "tests/**"), ("--include", "**/test_*.py"), ("--root", "tests")]
+)
+def test_round2_d1_tests_that_are_asked_for_are_drafted_from(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """D1: a glob or a root that names them says that they are meant."""
+    doc = '"""Turn the signing key every quarter."""\n'
+    sha = commit(tmp_path / "lib", {"tests/test_keys.py": f"def turn_it():\n    {doc}"})
+    assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "set", *options).code == 0
+    assert [text for _, text, _ in drafts(tmp_path / "set")] == [
+        "Turn the signing key every quarter",
+        "turn_it",
+    ]
+    assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "other", "--include", "**/*.py").code == 1

@@ -77,7 +77,6 @@ DRAFTS = [
     ("link", "how backups are kept safe", ["notes/backups.md"]),
     ("link", "Changing the signing key every quarter", ["notes/keys/rotation.md"]),
     ("heading", "Key rotation", ["notes/keys/rotation.md"]),
-    ("link", "Nightly dumps are signed too", ["notes/backups.md"]),
 ]
 
 
@@ -119,7 +118,6 @@ def test_the_note_that_holds_a_sentence_is_not_what_it_asks_for(notes: Path, tmp
         "its page on keys": ["notes/backups.md"],
         "how backups are kept safe": ["notes/index.md"],
         "Changing the signing key every quarter": ["notes/index.md"],
-        "Nightly dumps are signed too": ["notes/keys/rotation.md"],
     }
 
 
@@ -147,14 +145,14 @@ def test_deriving_twice_gives_the_same_bytes(notes: Path, tmp_path: Path) -> Non
 def test_the_answer_counts_what_became_no_draft(notes: Path, tmp_path: Path) -> None:
     done = derive(tmp_path, "--path", "notes", "-o", "set", "--format", "json", "--limit", "5")
     found = Drafted.model_validate_json(done.out)
-    assert (found.documents, found.queries, found.found, found.commit) == (4, 5, 9, None)
-    # short: Overview. generic: the heading "See also" and both links of "See … first, then …". named: three first
-    # headings and the alias "Backups". unresolved: [[nowhere]].
+    assert (found.documents, found.queries, found.found, found.commit) == (4, 5, 8, None)
+    # short: Overview. generic: the heading "See also". listed: both links of "See … first, then …", "see [[backups]]".
+    # named: three first headings and the alias "Backups". unresolved: [[nowhere]].
     assert found.dropped == {
         "short": 1,
-        "generic": 3,
+        "generic": 1,
         "cut": 0,
-        "listed": 0,
+        "listed": 3,
         "named": 4,
         "apart": 0,
         "many": 0,
@@ -162,9 +160,9 @@ def test_the_answer_counts_what_became_no_draft(notes: Path, tmp_path: Path) -> 
     }
     done = derive(tmp_path, "--path", "notes", "-o", "other")
     assert done.out.startswith(
-        "derive  notes   4 documents, unpinned   9 drafts: 3 heading, 4 link, 2 title\n"
+        "derive  notes   4 documents, unpinned   8 drafts: 3 heading, 3 link, 2 title\n"
     )
-    assert "4 the same as a note's name" in done.out
+    assert "4 the same as a note's name" in " ".join(done.out.split())
     assert max(map(len, done.out.splitlines())) <= 100
 
 
@@ -330,10 +328,20 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "drafts"),
     [
-        ("Ask [[keys]] how a secret is turned.", {"Ask … how a secret is turned": ["keys"]}),
         ("[[keys]] - how a secret is turned.", {"how a secret is turned": ["keys"]}),
-        ("How a secret is turned ([[keys]]).", {"How a secret is turned": ["keys"]}),
-        ("How a secret is turned (see [[keys]]) at night.", {"How a secret is turned at night": ["keys"]}),
+        ("[[keys]] turn a secret every night.", {"… turn a secret every night": ["keys"]}),
+        ("So it is. [[keys]] turn a secret every night.", {"… turn a secret every night": ["keys"]}),
+        (
+            "- [[keys]] turn a secret. [[dumps]] hold each of the tables.",
+            {"… hold each of the tables": ["dumps"]},
+        ),
+        ("[[keys]] turn a secret daily. [[dumps]] hold all the tables.", {"… turn a secret daily": ["keys"]}),
+        ("Ask [[keys|who turns a secret]] or [[dumps|where tables lie]].", {"who turns a secret": ["keys"]}),
+        ("Ask [[keys]] how a secret is turned.", {}),
+        ("How a secret is turned ([[keys]]).", {}),
+        ("How a secret is turned (see [[keys]]) at night.", {}),
+        ("[[keys]] turn the secret that the nightly job is signed with.", {}),
+        ("[[keys]], [[dumps]] and [[cold storage]] here.", {}),
         (
             "- [[keys]]: how a secret is turned, then [[dumps]] at night.",
             {"how a secret is turned, then dumps at night": ["keys"]},
@@ -347,7 +355,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 def test_round2_d1_a_link_leaves_a_mark_and_no_half_sentence(
     tmp_path: Path, line: str, drafts: dict[str, list[str]]
 ) -> None:
-    """D1: what is cut is seen; a row of links, and what ends with the word before a link, is no draft."""
+    """D1: a line gives one draft, of a link that begins a sentence or has an alias; what is cut off is seen."""
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "index.md").write_text(f"# Keeping every secret safe\n\n{line}\n")
@@ -362,25 +370,27 @@ def test_round2_d1_a_link_leaves_a_mark_and_no_half_sentence(
 
 
 @pytest.mark.parametrize(
-    ("note", "names"),
+    ("name", "note", "judged_to"),
     [
-        ("Text.\n", []),
-        ("---\ntitle: Signing Keys\n---\n", ["other"]),
-        ("---\naliases: [x, signing-keys]\n---\n", ["other"]),
+        ("other", "Text.\n", ["index"]),
+        ("other", "---\ntitle: Signing Keys\n---\n", ["other"]),
+        ("other", "---\naliases: [x, signing keys]\n---\n", ["other"]),
+        ("signing_keys", "Text.\n", None),
+        ("other", "# Signing keys\n", ["other"]),
     ],
 )
 def test_round2_d1_a_heading_that_is_the_name_of_a_note_asks_for_that_note(
-    tmp_path: Path, note: str, names: list[str]
+    tmp_path: Path, name: str, note: str, judged_to: list[str] | None
 ) -> None:
-    """D1: it was judged for the note that mentions it alone."""
+    """D1: it is not judged to the note that merely mentions it; the name of a file alone is no question."""
     notes = tmp_path / "notes"
     notes.mkdir()
-    (notes / "index.md").write_text("# All that is kept\n\n## Signing keys\n")
-    (notes / "other.md").write_text(note)
+    (notes / "index.md").write_text("# Keeping every secret safe\n\n## Signing keys\n")
+    (notes / f"{name}.md").write_text(note)
     assert derive(tmp_path, "--path", "notes", "-o", "set").code == 0
     truth = judged(tmp_path / "set")
-    (one,) = [truth[q["_id"]] for q in queries(tmp_path / "set") if q["text"] == "Signing keys"]
-    assert sorted(one) == sorted(f"notes/{name}.md" for name in ["index", *names])
+    found = [truth[q["_id"]] for q in queries(tmp_path / "set") if q["text"].casefold() == "signing keys"]
+    assert found == ([] if judged_to is None else [[f"notes/{one}.md" for one in judged_to]])
 
 
 # ------------------------------------------------------------- what a link means

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,8 +21,9 @@ KEEP: Mapping[str, bool] = {
     **dict.fromkeys(("no", "n", "0", "false", ""), False),
 }
 
-#: A cell that begins so is a formula to a spreadsheet, unless an apostrophe stands before it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: A cell that begins with such a sign is a formula to a spreadsheet; one more apostrophe before it makes it a text, and
+#: is taken off when it is read.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 #: Characters of a document's first line that are shown.
 _FIRST = 120
@@ -65,7 +67,7 @@ def write_sheet(path: Path, drafts: Sequence[Draft], texts: Mapping[str, str]) -
             draft.category,
             " ".join(draft.exclude),
         )
-        writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+        writer.writerow([f"'{cell}" if _FORMULA.match(cell) else cell for cell in cells])
     write_text(path, "\ufeff" + out.getvalue())
 
 
@@ -78,4 +80,4 @@ def first_line(text: str) -> str:
 
 def plain_cell(cell: str) -> str:
     """A cell as it was before it was written."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

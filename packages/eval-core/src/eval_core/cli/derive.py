@@ -20,6 +20,7 @@ Examples:
 
 Semantic drafts are first sentences of doc comments: Python (by its grammar), JavaScript, TypeScript, Java, C, C++, C#,
 PHP, Rust, Swift, Go and Ruby (by the forms of their comments). Identifier drafts are names that stand in one file.
+Nothing is drafted from tests, unless --include or --root names them (--include 'tests/**').
 The repository is read from its objects; what is not committed plays no part, and the same commit gives the same drafts.
 """
 
@@ -30,7 +31,8 @@ Examples:
   eval-core derive notes --path ../notes -o sets/notes --sheet drafts.csv
 
 Headings and front matter (title, aliases) ask for their own note. A wiki link [[target#heading|alias]] asks for its
-target: by its alias, or by the sentence around it. The folder is read as it is now, so its set is not pinned.
+target: by its alias, or by the sentence that it begins. Nothing is drafted from change logs and tests.
+The folder is read as it is now, so its set is not pinned.
 """
 
 _EPILOG = """\b

@@ -103,10 +103,11 @@ def derive_code(
         raise Faults(Fault(fault, key="--include, --exclude, --root") for fault in faults)
     tally = Tally()
     gathered = _Gathered()
+    named = any(map(is_apart, (*include, f"{root}/")))
     try:
         with git.opened(source, place, repository.absolute(), place, lambda line: None) as (_, entries):
             for document in documents(source, entries, tally):
-                _take(document, root, gathered)
+                _take(document, root, gathered, drafted=named or not is_apart(document.title))
     except CouldNot as error:
         raise _ours(error) from error
     found, dropped = _drafts(gathered)
@@ -169,8 +170,8 @@ def _ours(error: CouldNot) -> CouldNot:
 # ------------------------------------------------------------- files to drafts
 
 
-def _take(document: Document, root: str, gathered: _Gathered) -> None:
-    """Read one file."""
+def _take(document: Document, root: str, gathered: _Gathered, *, drafted: bool) -> None:
+    """Read one file; where nothing is `drafted` from it, its names count all the same."""
     reader = READERS.get(os.path.splitext(document.title)[1].lower())
     if reader is None:
         return
@@ -187,7 +188,7 @@ def _take(document: Document, root: str, gathered: _Gathered) -> None:
             gathered.definers.setdefault(symbol.name, set()).add(document.id)
         if not symbol.public:
             continue
-        if is_apart(document.title):
+        if not drafted:
             gathered.dropped["apart"] += 1
             continue
         origin = Origin(path, symbol.line, symbol.qualified)

@@ -39,19 +39,27 @@ class Draft:
     exclude: tuple[str, ...] = ()
 
 
-#: Files that say what was tested or changed, and not what is: folders of theirs, and names.
-_APART = re.compile(
-    r"(?:^|/)(?:(?:[\w.-]*[_-])?tests?|testing|testdata|__tests__|specs?|fixtures|conftest\.py|changelogs?|changes|"
-    r"release[-_ ]?notes|whats[-_ ]?new|newsfragments)(?=/|$)"
-    r"|(?:^|/)(?:test_[^/]*|[^/]*(?:[._-](?:tests?|spec)|(?-i:(?<=[a-z0-9])Tests?)))\.\w+$"
-    r"|(?:^|/)(?:changelog|changes|history|news|release[-_ ]?notes|whats[-_ ]?new)(?:[-_.]?v?[\d.x]+)?\.\w+$",
+#: Paths of what says how something was tested or has changed, and not what it is.
+_TESTS = r"(?:^|/)(?:(?:[\w.-]*[._-])?tests?|testdata|__tests__|fixtures)/"
+_CODE = re.compile(
+    rf"{_TESTS}|(?:^|/)(?:testing|specs?)/"
+    r"|(?:^|/)(?:conftest|tests?|test_[^/]*|[^/]*(?:[._-](?:tests?|spec)|(?-i:(?<=[a-z0-9])Tests?)))\.\w+$",
+    re.IGNORECASE,
+)
+_LOG = r"(?:^|/)(?:changelogs?|changes|release[-_ ]?notes|whats[-_ ]?new"
+_PROSE = re.compile(
+    rf"{_TESTS}|{_LOG}|changelog\.d|newsfragments)/|{_LOG}|history|news|releases)(?:[-_.]?v?[\d.x]+)?\.\w+$",
     re.IGNORECASE,
 )
 
 
 def is_apart(path: str) -> bool:
-    """Whether a file is a test or a change log, from which nothing is drafted; it is a document all the same."""
-    return _APART.search(path) is not None
+    """Whether a file, or what a glob names, is of tests or a change log: a source of drafts only where it is asked for.
+
+    Prose about tests is no test (`npm-test.md`), and code about changes is no change log (`history.py`).
+    """
+    prose = path.lower().endswith((".md", ".markdown"))
+    return (_PROSE if prose else _CODE).search(path) is not None
 
 
 def merged(drafts: Iterable[Draft]) -> tuple[list[Draft], int]:
@@ -112,7 +120,7 @@ REASONS = {
     "generic": "too generic",
     "cut": "ending in the middle of a sentence",
     "apart": "in tests and change logs",
-    "listed": "links that stand in a row",
+    "listed": "links within a line or a row",
     "named": "the same as a note's name",
     "many": f"said of more than {MOST_DOCUMENTS} documents",
     "ambiguous": "names that stand in several files",

@@ -14,7 +14,7 @@ from typing import Any
 from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, is_apart, merged, spread
 from eval_core.authoring.derive.markdown import Heading, Link, Note, read_note
 from eval_core.authoring.derive.result import Drafted, asked, samples
-from eval_core.authoring.derive.wording import MARK, around, draft, plain, refusal
+from eval_core.authoring.derive.wording import MARK, behind, draft, plain, refusal
 from eval_core.authoring.sheet import claim_sheet, write_sheet
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Refused
@@ -58,8 +58,8 @@ def derive_notes(
     """Write a drafted set about the Markdown notes of a folder; their ids are those that reconstructing the set gives.
 
     A heading, or a title or alias in the front matter, asks for its own note. A wiki link asks for its target by its
-    alias or by the sentence around it; the note that holds that sentence is excluded from the answer, since it would
-    be found by it and is not what is asked for.
+    alias or by the sentence that it begins; the note that holds that sentence is excluded from the answer, since it
+    would be found by it and is not what is asked for.
 
     Args:
         path: the folder. It is read as it is now: its set is not pinned.
@@ -140,27 +140,25 @@ def _place(places: Mapping[str, int], one: Draft) -> tuple[int, int, str, str]:
 
 
 def _take(document: Document, note: Note, known: _Known, gathered: _Gathered) -> None:
-    """Draft from one note. A heading that is the name of other notes asks for them, too."""
+    """Draft from one note. A heading that is the name of another note is for that note to ask for."""
     for source, headings in (("heading", note.headings), ("title", note.names)):
         for heading in headings:
             text = _heading(heading)
-            if _name(text) == _name(_stem(document.title)):
+            named = known.named(text)
+            if _name(text) == _name(_stem(document.title)) or (named and document.id not in named):
                 gathered.dropped["named"] += 1
             elif why := _refused(text):
                 gathered.dropped[why] += 1
             else:
                 origin = Origin(document.title, heading.line, "")
-                answers = tuple(dict.fromkeys((*known.named(text), document.id)))
-                gathered.drafts.append(Draft(text, source, source, answers, (origin,)))
-    begun: set[int] = set()
+                gathered.drafts.append(Draft(text, source, source, (document.id,), (origin,)))
+    drafted: set[int] = set()
     for link in note.links:
-        if link.line in begun:
-            gathered.dropped["listed"] += 1
-            continue
-        if not any(character.isalnum() for character in link.sentence.partition(MARK)[0]):
-            begun.add(link.line)
         beside = [_shown(other) for other in note.links if other.line == link.line and other is not link]
-        _link(link, beside, document, known, gathered)
+        if link.line in drafted:
+            gathered.dropped["listed"] += 1
+        elif _link(link, beside, document, known, gathered):
+            drafted.add(link.line)
 
 
 def _shown(link: Link) -> str:
@@ -195,31 +193,31 @@ def _refused(text: str) -> str | None:
     return "generic" if " ".join(words(text)) in GENERIC else refusal(text, FEWEST)
 
 
-def _link(link: Link, beside: Sequence[str], document: Document, known: _Known, gathered: _Gathered) -> None:
-    """Draft from a link: by its alias, unless that is no more than the target's name, else by its sentence, where that
-    says more than the links `beside` it."""
+def _link(link: Link, beside: Sequence[str], document: Document, known: _Known, gathered: _Gathered) -> bool:
+    """Draft from a link: by its alias, unless that is no more than the target's name, else by the sentence that it
+    begins, where that says more than the links `beside` it. Whether there is a draft."""
     target = known.resolve(document.title, link.target)
     if target is None:
         gathered.dropped["unresolved"] += 1
-        return
+        return False
     if target == document.id:
-        return
+        return False
     alias = draft(link.alias)
     last = words(re.sub(r"[-_]", " ", posixpath.splitext(posixpath.basename(link.target))[0]))
     if alias and words(alias) != last and _refused(alias) is None:
         text, why = alias, None
     else:
-        text, why = around(link.sentence)
-        rest = text
+        text = rest = behind(link.sentence)
         for other in beside:
             rest = rest.replace(other, " ")
-        if why is None and refusal(rest) is not None:
-            why = "listed"
+        within = any(character.isalnum() for character in link.sentence.partition(MARK)[0])
+        why = "listed" if within else refusal(text) or (refusal(rest) and "listed")
     if why is not None:
         gathered.dropped[why] += 1
-        return
+        return False
     origin = Origin(document.title, link.line, f"[[{link.target}]]")
     gathered.drafts.append(Draft(text, "link", "link", (target,), (origin,), (document.id,)))
+    return True
 
 
 class _Known:
@@ -233,8 +231,8 @@ class _Known:
             self._by_name.setdefault(posixpath.basename(path).casefold(), []).append(path)
 
     def name(self, document: Document, note: Note) -> None:
-        """Remember what a note is called: by its file, its title and its aliases."""
-        for text in (_stem(document.title), *(heading.text for heading in note.names)):
+        """Remember what a note is called: by its file, its first heading, its title and its aliases."""
+        for text in (_stem(document.title), *map(_heading, (*note.headings[:1], *note.names))):
             self._named.setdefault(_name(text), []).append(document.id)
 
     def named(self, text: str) -> list[str]:

@@ -111,12 +111,9 @@ _LITTLE = frozenset(
 #: Stands in a sentence in the place of what was taken out of it.
 MARK = "…"
 
-#: A text that ends with one of these was cut; one that lost its end may be cut with one of the others, too.
-_CUT = re.compile(r"an?|and|but|its|or|our|per|than|the|their|via|your")
-_LOST = re.compile(
-    r"about|all|are|as|at|be|between|by|can|check|each|every|follow|for|from|in|into|is|like|of|on|one|over|provide|read|"
-    r"see|some|such|support|that|this|these|those|through|to|under|use|using|visit|was|what|when|where|which|with|within|"
-    r"without"
+#: Function words that lead to another: what ends with one was cut. `Appendix A`, `Sign in` and `What it is` were not.
+_CUT = re.compile(
+    "an?|and|as|at|but|by|for|from|if|into|its|of|or|our|per|than|that|the|their|to|using|via|which|whose|with|your"
 )
 
 _GENERIC = re.compile(
@@ -284,25 +281,11 @@ def draft(sentence: str, names: Iterable[str] = (), *, cut: bool = False) -> str
     return re.sub(r"^[\s,;:.–—-]+|[\s,;:.–—-]+$", "", _POINTER.sub("", text) if cut else text)
 
 
-def around(sentence: str) -> tuple[str, str | None]:
-    """The text of a draft from the sentence around a link, `MARK` where that stood in its midst; and its refusal.
-
-    A link at the beginning or at the end is not missed, unless what is left ends with a word that leads to it.
-    """
-    head, _, tail = sentence.partition(MARK)
-    at_the_end = not any(character.isalnum() for character in tail)
-    if not any(character.isalnum() for character in head):
-        sentence = tail
-    elif at_the_end:
-        sentence = f"{head.rstrip()}{tail}"
-    text = draft(sentence, cut=True)
-    lost = at_the_end and _LOST.fullmatch(_last(text))
-    return text, "cut" if lost else refusal(text)
-
-
-def _last(text: str) -> str:
-    """The last word of a text, with the signs behind it."""
-    return text.rpartition(" ")[2].casefold()
+def behind(sentence: str) -> str:
+    """The text of a draft from a sentence that a link begins: `MARK` for the link, unless a sign sets it apart."""
+    rest = sentence.partition(MARK)[2].strip()
+    text = draft(rest, cut=True)
+    return f"{MARK} {text}" if rest[:1].isalnum() else text
 
 
 _BEFORE = r"(?:\w+(?:\.|::|\#))*"
@@ -335,7 +318,7 @@ def refusal(text: str, fewest: int = FEWEST) -> str | None:
         return "short"
     if _GENERIC.match(text) or content(words(text)) < min(fewest, FEWEST_OF_CONTENT):
         return "generic"
-    return "cut" if _CUT.fullmatch(_last(text)) else None
+    return "cut" if _CUT.fullmatch(text.rpartition(" ")[2]) else None
 
 
 def content(tokens: Sequence[str]) -> int:

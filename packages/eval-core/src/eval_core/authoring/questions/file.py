@@ -111,10 +111,11 @@ def _sheet(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
         fault(line, f"has no column {lacking[0]!r}, or has it twice; a sheet has {', '.join(COLUMNS)}")
         return
     for line, cells in rows:
-        row = dict(zip(header, map(plain_cell, cells), strict=False))
-        keep = KEEP.get(row["keep"].casefold())
+        row = dict(zip(header, map(plain_cell, cells), strict=False))  # empty cells at the end may be absent
+        mark = row.get("keep", "")
+        keep = KEEP.get(mark.casefold())
         if keep is None:
-            fault(line, f"keep {row['keep']!r} should be yes or no")
+            fault(line, f"keep {mark!r} should be yes or no")
         elif keep:
             yield line, {key: _cell(key, row[name]) for name, key in _OF_SHEET.items() if row.get(name)}
 
@@ -162,7 +163,9 @@ def _question(line: int, row: Mapping[str, Any], fault: Tell, sheet: bool) -> Qu
     before: list[str] = [_unknown(key) for key in row if key not in KEYS and not (sheet and key == "origin")]
     text = row.get("text")
     if not isinstance(text, str):
-        before.append("has no 'text'" if text is None else f"text {text!r} is not a text")
+        before.append(
+            f"has no {'question' if sheet else 'text'!r}" if text is None else f"text {text!r} is not a text"
+        )
         text = ""
     elif blank(text):
         before.append(f"text {text!r} is empty")
