@@ -150,6 +150,12 @@ def selftest(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def mutants(session: nox.Session) -> None:
+    """Break each guard that has a reason code, and see a test turn red. `-- --list` shows the table; half an hour."""
+    work(session, "python", "tools/mutants.py", *session.posargs)
+
+
+@nox.session(default=False)
 def peers(session: nox.Session) -> None:
     """Hold our scores against ranx and ir-measures: where they agree, and where each is known not to."""
     # The first call compiles ranx, which takes a minute.

@@ -24,7 +24,7 @@ from eval_core.reconstruct import Lock
 from eval_core.reports import Report
 from eval_core.reports.provenance.models import Statement
 from eval_core.reports.waivers import Waivers
-from eval_core.scoring.models import Score
+from eval_core.scoring.models import Score, ScoreTable
 from eval_core.sets import Definition, Limits, Saturation
 from eval_gate.demo import Demo
 from eval_gate.floors import Proposal
@@ -56,6 +56,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "publish-v1": Publication,
     "waivers-v1": Waivers,
     "score-v1": Score,
+    "scores-v1": ScoreTable,
     "comparison-v1": compare_models.Comparison,
     "retrieval-comparison-v1": contract_models.Comparison,
     "explanation-v1": Explanation,

@@ -21,7 +21,8 @@ from scipy import stats
 
 from eval_core.cli.app import run
 from eval_core.cli.compare import compare
-from eval_core.compare.models import Comparison, of_line, of_report, task_changes
+from eval_core.compare.models import Comparison, of_line, of_report
+from eval_core.compare.tasks import task_changes
 from eval_core.console import width
 from eval_core.policy.evidence import line_of
 from eval_core.reports.keys import digested_parts

@@ -92,6 +92,7 @@ def test_the_json_is_the_contract(folder: Path) -> None:
         "unscorable": 1,
         "left_out": 0,
         "duplicates": 1,
+        "skipped": 0,
         "contradicted": 0,
         "tied": 0,
     }
@@ -243,7 +244,7 @@ def test_an_id_in_csv_is_as_it_is_but_on_a_terminal(tmp_path: Path, monkeypatch:
     scores = evaluate({q: {"d": 1.0} for q in ACTING}, {q: {"d": 1} for q in ACTING}, [parse("mrr")])
     for stream, raw in ((io.StringIO(), True), (Terminal(), False)):
         monkeypatch.setattr(sys, "stdout", stream)
-        text = module._csv(scores, scores.intervals(), True)
+        text = module._csv([module._Scored("run", scores, scores.intervals())], True)
         assert all(line.isprintable() for line in text.split("\n")) is not raw
         if raw:
             assert [row["query"] for row in csv.DictReader(io.StringIO(text))][1:] == list(ACTING)

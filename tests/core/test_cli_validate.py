@@ -106,7 +106,7 @@ def test_a_plain_beir_folder_is_validated_as_it_is(
             "set",
             2,
             [
-                "set/qrels/test.tsv:9: grade 'x' should be a whole number of at least 0",
+                "set/qrels/test.tsv:9: grade 'x' should be a whole number of at most 9 digits; below 1 is not relevant",
                 "set/qrels/test.tsv:8: judges document 'd9', which is not in the corpus",
                 "2 faults; nothing was measured.",
             ],

@@ -30,7 +30,8 @@ from scipy import stats
 
 from eval_core.backend import BackendError
 from eval_core.compare import compare, render
-from eval_core.compare.models import Asked, Comparison, Entry, TaskDiffers, of_report
+from eval_core.compare.models import Asked, Comparison, Entry, of_report
+from eval_core.compare.tasks import TaskDiffers
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.report import Report
 from eval_core.scoring import metrics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from derive_support import commit, content, drafts, git, judged, queries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eval_core.authoring.derive.drafts import Draft, merged, spread
+from eval_core.authoring.derive.drafts import Draft, is_apart, merged, spread
 from eval_core.authoring.derive.result import Drafted
 from eval_core.cli import main
 from eval_core.reconstruct import reconstruct
@@ -343,7 +344,8 @@ def test_the_commands_that_are_said_to_come_next_work(lib: tuple[Path, str], tmp
         done = call(main, *arguments, where=tmp_path)
         assert (script, done.code) == ("eval-core", 0), done
     assert len(queries(tmp_path / "set")) == len(DRAFTS) + 1
-    assert queries(tmp_path / "set")[-1]["_id"] == "d0009"
+    assert re.fullmatch("d[0-9][0-9a-f]{5}", queries(tmp_path / "set")[-1]["_id"])
+    assert queries(tmp_path / "set")[-1]["text"] == "is the lock free"
 
 
 def test_json_is_the_contract(lib: tuple[Path, str], tmp_path: Path) -> None:
@@ -354,7 +356,7 @@ def test_json_is_the_contract(lib: tuple[Path, str], tmp_path: Path) -> None:
     assert (found.name, found.folder, found.commit) == ("lib", "set", lib[1])
     assert (found.documents, found.queries, found.found) == (5, 3, 8)
     assert found.sources == {"docstring": 2, "identifier": 1}
-    assert found.dropped == {"short": 1, "generic": 0, "many": 0, "ambiguous": 2}
+    assert found.dropped == {"short": 1, "generic": 0, "cut": 0, "apart": 0, "many": 0, "ambiguous": 2}
     assert found.unparsed == ("src/broken.py",)
     assert [one.id for one in found.samples] == ["d0001", "d0002", "d0003"]
 
@@ -443,3 +445,63 @@ def test_a_link_to_a_folder_is_followed_once(lib: tuple[Path, str], tmp_path: Pa
     (source,) = definition.corpus.source
     assert isinstance(source, Git) and source.path == "../../../lib"
     assert call(main, "reconstruct", "near/set", where=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "apart"),
+    [
+        ("tests/core/test_x.py", True),
+        ("src/conftest.py", True),
+        ("pkg/store_test.go", True),
+        ("web/list.spec.ts", True),
+        ("web/__tests__/list.ts", True),
+        ("java/StoreTest.java", True),
+        ("unit-tests/a.py", True),
+        ("docs/CHANGELOG.md", True),
+        ("HISTORY.md", True),
+        ("src/Store.Tests/Disk.cs", True),
+        ("spec/store.rb", True),
+        ("tests/notes/list.md", True),
+        ("docs/release-notes/4.md", True),
+        ("docs/changes/4.md", True),
+        ("src/doctest.py", False),
+        ("src/latest.py", False),
+        ("src/contest/rank.py", False),
+        ("docs/testing-conventions.md", False),
+        ("docs/testing/unit.md", False),
+        ("docs/specs/format.md", False),
+        ("commands/npm-test.md", False),
+        ("src/history.py", False),
+        ("src/changes/apply.go", False),
+        ("docs/history-of-the-lock.md", False),
+    ],
+)
+def test_round2_d1_nothing_is_drafted_from_tests_and_change_logs(path: str, apart: bool) -> None:
+    """D1: half of all drafts said what was tested, or what changed once."""
+    assert is_apart(path) == apart
+
+
+def test_round2_d1_a_test_is_left_out_and_stays_a_document(tmp_path: Path) -> None:
+    """D1: its names count as written there, and it is in the corpus."""
+    doc = '"""Turn the signing key every quarter."""\n'
+    files = {"keys.py": f"def turn():\n    {doc}", "tests/test_keys.py": f"def test_it():\n    {doc}"}
+    sha = commit(tmp_path / "lib", files)
+    assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "set").code == 0
+    assert {name for names in judged(tmp_path / "set").values() for name in names} == {"lib/keys.py"}
+
+
+@pytest.mark.parametrize(
+    "options", [("--include", "tests/**"), ("--include", "**/test_*.py"), ("--root", "tests")]
+)
+def test_round2_d1_tests_that_are_asked_for_are_drafted_from(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """D1: a glob or a root that names them says that they are meant."""
+    doc = '"""Turn the signing key every quarter."""\n'
+    sha = commit(tmp_path / "lib", {"tests/test_keys.py": f"def turn_it():\n    {doc}"})
+    assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "set", *options).code == 0
+    assert [text for _, text, _ in drafts(tmp_path / "set")] == [
+        "Turn the signing key every quarter",
+        "turn_it",
+    ]
+    assert derive(tmp_path, "--repo", "lib", "--commit", sha, "-o", "other", "--include", "**/*.py").code == 1

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from eval_core.authoring.derive.markdown import Note, read_note
 from eval_core.authoring.derive.notes import GENERIC, _Known
 from eval_core.authoring.derive.result import Drafted
+from eval_core.authoring.derive.wording import MARK
 from eval_core.cli import main
 from eval_core.sets.dataset import load
 from eval_core.sets.definition import Folder, read_definition
@@ -76,7 +77,6 @@ DRAFTS = [
     ("link", "how backups are kept safe", ["notes/backups.md"]),
     ("link", "Changing the signing key every quarter", ["notes/keys/rotation.md"]),
     ("heading", "Key rotation", ["notes/keys/rotation.md"]),
-    ("link", "Nightly dumps are signed too", ["notes/backups.md"]),
 ]
 
 
@@ -118,7 +118,6 @@ def test_the_note_that_holds_a_sentence_is_not_what_it_asks_for(notes: Path, tmp
         "its page on keys": ["notes/backups.md"],
         "how backups are kept safe": ["notes/index.md"],
         "Changing the signing key every quarter": ["notes/index.md"],
-        "Nightly dumps are signed too": ["notes/keys/rotation.md"],
     }
 
 
@@ -146,15 +145,24 @@ def test_deriving_twice_gives_the_same_bytes(notes: Path, tmp_path: Path) -> Non
 def test_the_answer_counts_what_became_no_draft(notes: Path, tmp_path: Path) -> None:
     done = derive(tmp_path, "--path", "notes", "-o", "set", "--format", "json", "--limit", "5")
     found = Drafted.model_validate_json(done.out)
-    assert (found.documents, found.queries, found.found, found.commit) == (4, 5, 9, None)
-    # short: Overview. generic: the heading "See also" and both links of "See … first, then …". named: three first
-    # headings and the alias "Backups". unresolved: [[nowhere]].
-    assert found.dropped == {"short": 1, "generic": 3, "named": 4, "many": 0, "unresolved": 1}
+    assert (found.documents, found.queries, found.found, found.commit) == (4, 5, 8, None)
+    # short: Overview. generic: the heading "See also". listed: both links of "See … first, then …", "see [[backups]]".
+    # named: three first headings and the alias "Backups". unresolved: [[nowhere]].
+    assert found.dropped == {
+        "short": 1,
+        "generic": 1,
+        "cut": 0,
+        "listed": 3,
+        "named": 4,
+        "apart": 0,
+        "many": 0,
+        "unresolved": 1,
+    }
     done = derive(tmp_path, "--path", "notes", "-o", "other")
     assert done.out.startswith(
-        "derive  notes   4 documents, unpinned   9 drafts: 3 heading, 4 link, 2 title\n"
+        "derive  notes   4 documents, unpinned   8 drafts: 3 heading, 3 link, 2 title\n"
     )
-    assert "4 the same as a note's name" in done.out
+    assert "4 the same as a note's name" in " ".join(done.out.split())
     assert max(map(len, done.out.splitlines())) <= 100
 
 
@@ -255,7 +263,10 @@ def test_headings_are_those_that_markdown_has(text: str, found: list[tuple[int, 
     ],
 )
 def test_links_come_with_the_sentence_around_them(text: str, found: list[tuple[int, str, str, str]]) -> None:
-    assert [(one.line, one.target, one.alias, one.sentence) for one in read_note(text).links] == found
+    links = read_note(text).links
+    said = [" ".join(one.sentence.replace(MARK, "").split()) for one in links]
+    assert [(one.line, one.target, one.alias, text) for one, text in zip(links, said, strict=True)] == found
+    assert all(one.sentence.count(MARK) == 1 for one in links)
 
 
 @pytest.mark.parametrize(
@@ -312,6 +323,74 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     numbers = [one.line for one in (*note.headings, *note.names)] + [one.line for one in note.links]
     assert all(1 <= number <= last for number in numbers)
     assert not any("[[" in one.target or "\n" in one.sentence for one in note.links)
+
+
+@pytest.mark.parametrize(
+    ("line", "drafts"),
+    [
+        ("[[keys]] - how a secret is turned.", {"how a secret is turned": ["keys"]}),
+        ("[[keys]] turn a secret every night.", {"… turn a secret every night": ["keys"]}),
+        ("So it is. [[keys]] turn a secret every night.", {"… turn a secret every night": ["keys"]}),
+        (
+            "- [[keys]] turn a secret. [[dumps]] hold each of the tables.",
+            {"… hold each of the tables": ["dumps"]},
+        ),
+        ("[[keys]] turn a secret daily. [[dumps]] hold all the tables.", {"… turn a secret daily": ["keys"]}),
+        ("Ask [[keys|who turns a secret]] or [[dumps|where tables lie]].", {"who turns a secret": ["keys"]}),
+        ("Ask [[keys]] how a secret is turned.", {}),
+        ("How a secret is turned ([[keys]]).", {}),
+        ("How a secret is turned (see [[keys]]) at night.", {}),
+        ("[[keys]] turn the secret that the nightly job is signed with.", {}),
+        ("[[keys]], [[dumps]] and [[cold storage]] here.", {}),
+        (
+            "- [[keys]]: how a secret is turned, then [[dumps]] at night.",
+            {"how a secret is turned, then dumps at night": ["keys"]},
+        ),
+        ("The secret is turned every night as told in [[keys]].", {}),
+        ("The whole of it is explained by the [[keys]]", {}),
+        ("Every secret is turned with the [[keys]] and the", {}),
+        ("Examples: [[keys]], [[dumps]] and [[cold storage]].", {}),
+    ],
+)
+def test_round2_d1_a_link_leaves_a_mark_and_no_half_sentence(
+    tmp_path: Path, line: str, drafts: dict[str, list[str]]
+) -> None:
+    """D1: a line gives one draft, of a link that begins a sentence or has an alias; what is cut off is seen."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "index.md").write_text(f"# Keeping every secret safe\n\n{line}\n")
+    for name in ("keys", "dumps", "cold storage"):
+        (notes / f"{name}.md").write_text("Text.\n")
+    assert derive(tmp_path, "--path", "notes", "-o", "set").code == 0
+    truth = judged(tmp_path / "set")
+    found = {
+        q["text"]: truth[q["_id"]] for q in queries(tmp_path / "set") if q["metadata"]["source"] == "link"
+    }
+    assert found == {text: [f"notes/{name}.md" for name in names] for text, names in drafts.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "note", "judged_to"),
+    [
+        ("other", "Text.\n", ["index"]),
+        ("other", "---\ntitle: Signing Keys\n---\n", ["other"]),
+        ("other", "---\naliases: [x, signing keys]\n---\n", ["other"]),
+        ("signing_keys", "Text.\n", None),
+        ("other", "# Signing keys\n", ["other"]),
+    ],
+)
+def test_round2_d1_a_heading_that_is_the_name_of_a_note_asks_for_that_note(
+    tmp_path: Path, name: str, note: str, judged_to: list[str] | None
+) -> None:
+    """D1: it is not judged to the note that merely mentions it; the name of a file alone is no question."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "index.md").write_text("# Keeping every secret safe\n\n## Signing keys\n")
+    (notes / f"{name}.md").write_text(note)
+    assert derive(tmp_path, "--path", "notes", "-o", "set").code == 0
+    truth = judged(tmp_path / "set")
+    found = [truth[q["_id"]] for q in queries(tmp_path / "set") if q["text"].casefold() == "signing keys"]
+    assert found == ([] if judged_to is None else [[f"notes/{one}.md" for one in judged_to]])
 
 
 # ------------------------------------------------------------- what a link means

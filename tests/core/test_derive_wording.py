@@ -183,3 +183,20 @@ def test_a_sentence_without_end_is_looked_at_for_a_while_only() -> None:
 )
 def test_what_asks_for_nothing_is_refused(text: str, why: str | None) -> None:
     assert refusal(text) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Skips masked operations due to", "cut"),
+        ("Turns the signing key of the", "cut"),
+        ("Loads a shared library using", "cut"),
+        ("Draws an item from a list of", "cut"),
+        ("Which key the host will sign in", None),
+        ("Tables of the second volume: Appendix A", None),
+        ("Says of each table what it is", None),
+    ],
+)
+def test_round2_d1_what_ends_in_a_function_word_was_cut(text: str, why: str | None) -> None:
+    """D1: a name or a link was taken from its end."""
+    assert refusal(text) == why

@@ -95,18 +95,18 @@ def test_the_measures_of_cutoffs_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("recall@10", ("recall", 10, "lin")),
-        ("recall_cap@100", ("recall_cap", 100, "lin")),
-        ("hit@1", ("hit", 1, "lin")),
-        ("rprec", ("rprec", None, "lin")),
-        ("mrr", ("mrr", None, "lin")),
-        ("mrr@10", ("mrr", 10, "lin")),
-        ("map", ("map", None, "lin")),
-        ("ndcg@10(gain=exp)", ("ndcg", 10, "exp")),
+        ("recall@10", ("recall", 10, "lin", 1)),
+        ("recall_cap@100", ("recall_cap", 100, "lin", 1)),
+        ("hit@1", ("hit", 1, "lin", 1)),
+        ("rprec", ("rprec", None, "lin", 1)),
+        ("mrr", ("mrr", None, "lin", 1)),
+        ("mrr@10", ("mrr", 10, "lin", 1)),
+        ("map", ("map", None, "lin", 1)),
+        ("ndcg@10(gain=exp)", ("ndcg", 10, "exp", 1)),
     ],
 )
 def test_a_measure_is_a_value_that_prints_as_its_name(
-    name: str, expected: tuple[str, int | None, str]
+    name: str, expected: tuple[str, int | None, str, int]
 ) -> None:
     """A3: parsed, printed and compared by name."""
     assert metrics.parse(name) == expected

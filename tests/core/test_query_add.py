@@ -82,16 +82,17 @@ def test_real_agents_questions_are_appended_by_a_command_that_reviews_them(kb: S
     after = content(kb.root / "set")
     assert {name for name in after if after[name] != before[name]} == {"queries.jsonl", "qrels/test.tsv"}
     assert after["queries.jsonl"] == before["queries.jsonl"] + (
-        b'{"_id": "q03", "text": "who tries the backups?", "metadata": {"category": "indirect", "source": "agent"}}\n'
-        b'{"_id": "q04", "text": "Is there a meal, and when?", '
+        b'{"_id": "q3b3d58", "text": "who tries the backups?", '
+        b'"metadata": {"category": "indirect", "source": "agent"}}\n'
+        b'{"_id": "q69a819", "text": "Is there a meal, and when?", '
         b'"metadata": {"kind": "habit", "scope": "home", "source": "agent"}}\n'
         b'{"_id": "mine", "text": "Whose job is the key?", "metadata": {"exclude": ["d3"], "source": "agent"}}\n'
     )
     assert after["qrels/test.tsv"] == before["qrels/test.tsv"] + (
-        b"q03\td2\t1\nq04\td3\t2\nq04\td2\t0\nmine\td1\t1\n"
+        b"q3b3d58\td2\t1\nq69a819\td3\t2\nq69a819\td2\t0\nmine\td1\t1\n"
     )
     dataset = load(kb.root / "set")
-    assert [query.id for query in dataset.queries] == ["q01", "q02", "q03", "q04", "mine"]
+    assert [query.id for query in dataset.queries] == ["q01", "q02", "q3b3d58", "q69a819", "mine"]
     assert (
         done.out.splitlines()[0]
         == "query add  things   3 questions added, source agent: 2 → 5 queries in test"
@@ -121,7 +122,9 @@ def test_json_is_the_contract(kb: Space) -> None:
         "dry_run": True,
         "before": 2,
         "queries": 3,
-        "added": ({"id": "q03", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},),
+        "added": (
+            {"id": "q1592cf", "text": "Backups are tried twice a year", "relevant": {"d2": 1}, "line": 2},
+        ),
         "warnings": ("a.ndjson:2: stands word for word in 'd2': 'Backups are tried twice a year'",),
         "arms": ("arm",),
     }
@@ -130,12 +133,12 @@ def test_json_is_the_contract(kb: Space) -> None:
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        ("text,relevant\nwho tries the backups?,d2\n", [("q03", "who tries the backups?", ["d2"])]),
+        ("text,relevant\nwho tries the backups?,d2\n", [("q3b3d58", "who tries the backups?", ["d2"])]),
         (
             'id,relevant,text\r\nx,d1 d2,"why, and\nwhen?"\r\n\r\n,d1;d3 ; ,who?\r\n',
-            [("x", "why, and\nwhen?", ["d1", "d2"]), ("q03", "who?", ["d1", "d3"])],
+            [("x", "why, and\nwhen?", ["d1", "d2"]), ("q1d8176", "who?", ["d1", "d3"])],
         ),
-        ("\ufefftext,relevant,kind,exclude\nwho?,d3,habit,d1;d2,\n", [("q03", "who?", ["d3"])]),
+        ("\ufefftext,relevant,kind,exclude\nwho?,d3,habit,d1;d2,\n", [("q1d8176", "who?", ["d3"])]),
     ],
 )
 def test_questions_come_as_csv_too(kb: Space, text: str, rows: list[tuple[str, str, list[str]]]) -> None:
@@ -316,31 +319,30 @@ def test_a_question_that_stands_in_a_document_is_shown(kb: Space) -> None:
 @pytest.mark.parametrize(
     ("present", "given", "found"),
     [
-        (["q54", "q55"], ["", ""], ["q56", "q57"]),
-        (["q08", "q09"], [""], ["q10"]),
-        (["q001", "q009"], ["", "q011", "", ""], ["q010", "q011", "q012", "q013"]),
-        (["q9", "q10"], [""], ["q11"]),
-        (["q99"], [""], ["q100"]),
-        (["1", "225"], [""], ["226"]),
-        (["case-a-7", "case-a-9", "b-90"], [""], ["case-a-10"]),
-        (["alpha", "beta"], ["", ""], ["q1", "q2"]),
-        (["alpha", "beta", "q1"], ["", "q2"], ["q3", "q2"]),
-        (["5f3", "a12", "b7", "c0"], [""], ["q1"]),
+        # sha256 of "x" begins with 2d711642b726.
+        (["q54", "q55"], ["", ""], ["q2d7116", "q2d71164"]),
+        (["q001", "q009"], ["", "q011", ""], ["q2d7116", "q011", "q2d71164"]),
+        (["1", "225"], [""], ["2d7116"]),
+        (["case-a-7", "case-a-9", "b-90"], [""], ["case-a-2d7116"]),
+        (["alpha", "beta"], [""], ["q2d7116"]),
+        (["alpha", "beta", "q2d7116"], ["", "q2"], ["q2d71164", "q2"]),
+        (["5f3", "a12", "b7", "c0"], [""], ["q2d7116"]),
+        ([], [""], ["q2d7116"]),
     ],
 )
-def test_the_next_id_follows_the_set(present: list[str], given: list[str], found: list[str]) -> None:
+def test_an_id_follows_the_words_and_the_set(present: list[str], given: list[str], found: list[str]) -> None:
     taken = Present(dict.fromkeys(present, ""), frozenset(present))
     questions = [Question(line, "x", {"d1": 1}, id=name) for line, name in enumerate(given)]
     assert next_ids(taken, questions) == found
 
 
 def test_an_id_of_another_split_is_taken(kb: Space) -> None:
-    (kb.root / "set/qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\nq03\td1\t1\nq04\td1\t1\n")
+    (kb.root / "set/qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\nq03\td1\t1\nq3b3d58\td1\t1\n")
     append(kb.root / "set/queries.jsonl", lines({"q03": "one of another split"}))
     asked(kb, ASKED)
     assert kb.core("query", "add", "set", "asked.jsonl", "--split", "test").code == 0
     found = [query["_id"] for query in queries(kb.root / "set")]
-    assert found == ["q01", "q02", "q03", "q05"], "q04 is judged there, and asked nowhere"
+    assert found == ["q01", "q02", "q03", "q3b3d580"], "q3b3d58 is judged there, and asked nowhere"
     asked(kb, {"text": "who is it then?", "relevant": ["d1"], "id": "q03"})
     assert "id 'q03' is taken" in kb.core("query", "add", "set", "asked.jsonl").err
     asked(kb, {"text": "One of another split", "relevant": ["d1"]})

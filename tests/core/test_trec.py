@@ -179,9 +179,9 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
     "judgements further down": ("q1 Q0 d1 1 2.0 t\nq1 0 d1 1\n", "are --run and --qrels exchanged?"),
     "empty": ("", "run: holds no ranking"),
     "blank": ("\n \n", "run: holds no ranking"),
-    "one JSON list": ('["d1"]\n', "run:1: expected 6 columns"),
-    "one JSON table": ('{"q1": {"d1": 1.0}}\n', "run:1: has no 'id'; its keys are 'q1'"),
-    "a table over lines": ('{\n "q1": 1}\n', "run:1: not JSON: "),
+    "one JSON list": ('["d1"]\n', "run: is a list in JSON"),
+    "a table without ids": ('{"q1": 1.0}\n', "run:1: has no 'id'; its keys are 'q1'"),
+    "a broken table": ('{"id": "q1", "ids": [\n"d1"]}\n', "run:1: not JSON: "),
     "a broken line": ('{"id": "q1", "ids": ["d1"]}\n{"id": "q2", "ids": [\n', "run:2: not JSON: "),
     "a list as a line": (
         '{"id": "q1", "ids": ["d1"]}\n[1]\n',
@@ -231,7 +231,7 @@ RUN_FAULTS: dict[str, tuple[str | bytes, str]] = {
         "run:2: outcome 'done' should be one of scored, errored, unscored, unscorable",
     ),
     "gzip cut short": (gzip.compress(trec_run(RUN).encode() * 99)[:-12], "run: the gzip file is cut short"),
-    "gzip damaged": (b"\x1f\x8b\x08\x00garbage that is no deflate", "run: is not whole gzip"),
+    "gzip damaged": (b"\x1f\x8b\x08\x00garbage that is no deflate", "run: is not a whole gzip file"),
     "not gzip after all": (b"\x1f\x8bno", "run: the gzip file is cut short"),
 }
 
@@ -246,7 +246,7 @@ def test_a_run_that_is_none_is_refused_with_its_line(tmp_path: Path, name: str) 
 QRELS_FAULTS: dict[str, tuple[str | bytes, str]] = {
     # Case 17: 0.5 is never cut to 0.
     "a fraction": ("q1 0 d1 1\nq1 0 d2 0.5\n", "qrels:2: grade '0.5' should be a whole number"),
-    "a whole fraction": ("q1 0 d1 1.0\n", "qrels:1: grade '1.0' should be a whole number"),
+    "a fraction of nothing": ("q1 0 d1 .0\n", "qrels:1: grade '.0' should be a whole number"),
     "as Python writes it": ("q1 0 d1 1_0\n", "qrels:1: grade '1_0' should be a whole number"),
     "not ASCII": ("q1 0 d1 ١\n", "qrels:1: grade '١' should be a whole number"),
     "a word": ("q1 0 d1 yes\n", "qrels:1: grade 'yes' should be a whole number"),
@@ -272,9 +272,9 @@ QRELS_FAULTS: dict[str, tuple[str | bytes, str]] = {
         beir_qrels(QRELS) + "q2\td3\t2\n",
         "qrels:5: judges 'd3' for 'q2' again (first at line 4)",
     ),
-    "BEIR, below 0": (
-        "query-id\tcorpus-id\tscore\nq1\td1\t-1\n",
-        "qrels:2: grade '-1' should be a whole number of at least 0",
+    "BEIR, a fraction": (
+        "query-id\tcorpus-id\tscore\nq1\td1\t-0.5\n",
+        "qrels:2: grade '-0.5' should be a whole number of at most 9 digits; below 1 is not relevant",
     ),
     "BEIR, two fields": (
         "query-id\tcorpus-id\tscore\nq1\td1\n",

@@ -83,7 +83,12 @@ def test_no_two_queries_ask_the_same(queries: list[Query]) -> None:
     assert len(set(semantic)) == len(semantic)
 
 
-def test_semantic_queries_are_questions_of_ordinary_length(queries: list[Query]) -> None:
-    for query in queries:
-        if meta(query, "category") == "semantic":
-            assert 4 <= len(str(query["text"]).split()) <= 18, query["text"]
+def test_round2_d4_semantic_queries_have_the_shapes_that_people_give_them(queries: list[Query]) -> None:
+    """D4: most are questions of ordinary length; some are pasted errors, a few words, a whole story."""
+    texts = [str(query["text"]) for query in queries if meta(query, "category") == "semantic"]
+    lengths = [len(text.split()) for text in texts]
+    assert all(3 <= length <= 35 for length in lengths)
+    pasted = [text for text in texts if re.match(r"[\w.]+Error: ", text)]
+    short, long = sum(length <= 3 for length in lengths), sum(length >= 28 for length in lengths)
+    assert (len(pasted), short, long) == (5, 3, 2)
+    assert not [text for text in texts if re.search(r"\bour (set|arm|gate|floors|report)s?\b", text)]

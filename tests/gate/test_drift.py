@@ -237,3 +237,53 @@ def test_round2_b14_equal_documents_are_equal_wherever_they_came_from(
     assert {line.task["recipe"] for line in vault.lines()} == {
         report.task.parts["recipe"] for report in vault.reports()
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda space: write(space, "n40.md", "another text"), "1 changed: vault/n40.md"),
+        (lambda space: grown(space, 2), "2 new: vault/n41.md, vault/n42.md"),
+        (lambda space: shrunk(space, 1), "1 gone: vault/n40.md"),
+    ],
+)
+def test_round2_s7_compare_crosses_what_the_floors_let_drift(
+    vault: Space, change: Callable[[Space], None], said: str
+) -> None:
+    """S7: as the gate does, and it names the documents that changed."""
+    gate(vault, *DRIFTS)
+    change(vault)
+    measure(vault)
+    done = vault.core("compare", "baseline:notes", "notes")
+    assert done.code == 0, done.err
+    assert f"the corpus drifted, as its floors let it: {said}" in " ".join(done.out.split())
+    done = vault.core("explain", "notes", "--lost")
+    assert done.code == 0 and said in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "added", "said"),
+    [(DRIFTS, 5, "5 new: vault/n41.md"), ((), 1, "1 new: vault/n41.md")],
+    ids=["beyond its band", "pinned"],
+)
+def test_round2_s7_compare_refuses_another_corpus_and_names_what_changed(
+    vault: Space, options: tuple[str, ...], added: int, said: str
+) -> None:
+    """S7: where the gate refuses, so does compare."""
+    gate(vault, *options)
+    grown(vault, added)
+    measure(vault)
+    done = vault.core("compare", "baseline:notes", "notes")
+    assert done.code == 1 and "task-differs" in done.err
+    assert said in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["baseline:notes", "notes", ".eval/reports/notes.json", "policy/evidence/notes.jsonl"]
+)
+def test_round2_s7_explain_and_compare_take_the_same_names(vault: Space, name: str) -> None:
+    """S7: an arm's baseline, its newest report, and both by their paths."""
+    gate(vault, *DRIFTS)
+    for arguments in (("compare", name, "notes"), ("explain", "notes", "--lost", "--against", name)):
+        done = vault.core(*arguments)
+        assert (done.code, done.err) == (0, ""), done

@@ -472,7 +472,7 @@ def test_a_linked_working_tree_is_the_same_repository(repo: Repo) -> None:
         ),
         ("q\town/a.md", "expected 3 fields"),
         ("q\town/a.md\thigh", "grade 'high'"),
-        ("q\town/a.md\t-1", "grade '-1'"),
+        ("q\town/a.md\t-0.5", "grade '-0.5'"),
     ],
 )
 def test_judgements_with_faults_are_wrong_input(repo: Repo, row: str, word: str) -> None:

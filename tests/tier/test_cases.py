@@ -58,7 +58,7 @@ LABEL = "contains(github.event.pull_request.labels.*.name, 'run')"
         (19, {CI: workflow(on="on:\n  workflow_dispatch:\n")}, REQUIRED, "T101", "refuted", "workflow_dispatch", None),
         (20, {CI: workflow(on="on: pull_request\n")}, REQUIRED, "T101", "proven", "", 7),
         (22, {"policy/floors.toml": 'schema = "floors-v2"\n'}, REQUIRED, "T201", "refuted", "vacuous", None),
-        (22, {"datasets/dedupe/queries.jsonl": ""}, REQUIRED, "T104", "refuted", "empty", None),
+        (22, {"datasets/dedupe/queries.jsonl": ""}, REQUIRED, "T104", "refuted", "no query", None),
         (25, {CI: workflow("      - run: pytest\n"), "tests/test_set.py": "open('datasets/dedupe/queries.jsonl')\n"},
          REQUIRED, "T101", "refuted", "asserts the composition", None),
     ],

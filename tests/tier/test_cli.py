@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
-from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, whole, workflow
+from tier_support import CI, REQUIRED, ROOT, STEPS, commit, put, tier, tier_process, whole, workflow
+
+from eval_tier.audit import origin
+from eval_tier.evidence.settings import sealed
 
 PAGE = (ROOT / "docs" / "audit.md").read_text()
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def tier(folder: Path, *words: str | Path) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-m", "eval_tier", *map(str, words)], cwd=folder, capture_output=True, text=True,
-        env=os.environ | {"NO_COLOR": "1"}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +57,13 @@ def test_s2_the_table_has_a_row_for_each_and_what_is_not_gated(here: Path) -> No
         (["audit", "masked", "--min-mechanism", "2"], 1),
         (["audit", "bare"], 1),
         (["audit", "good", "--work-tree"], 0),
-        (["audit", "good", "--ref", "nothing"], 1),
-        (["audit", "nowhere"], 1),
+        (["audit", "good", "--ref", "nothing"], 3),
+        (["audit", "good", "--ref", "HEAD..HEAD"], 3),
+        (["audit", "good", "--ref", "a\nb"], 3),
+        (["audit", "good", "--ref", "-x"], 3),
+        (["audit", "good", "--ref", ""], 3),
+        (["audit", "good", "nowhere"], 3),
+        (["audit", "good", "--settings", "good/eval.toml"], 2),
         (["audit", "good", "--explain", "T999"], 2),
         (["audit", "good", "masked", "--settings", "settings.json"], 2),
         (["audit", "good", "--settings", "none.json"], 2),
@@ -80,7 +71,7 @@ def test_s2_the_table_has_a_row_for_each_and_what_is_not_gated(here: Path) -> No
         (["audit", "--fleet", "none.toml"], 2),
         (["audit", "--min-tier", "4"], 2),
         (["why", "good"], 0),
-        (["why", "nowhere"], 1),
+        (["why", "nowhere"], 3),
         (["rules"], 0),
         (["rules", "T2O4"], 2),
     ],
@@ -117,8 +108,13 @@ def test_json_markdown_and_badge(here: Path) -> None:
     assert all(one["what"] for one in good["findings"])
     page = tier(here, "audit", "good", "--format", "markdown").out
     assert page == tier(here, "audit", "good", "--format", "markdown").out and not re.search(r"20\d\d-", page)
-    badge = json.loads(tier(here, "audit", "good", "--format", "badge").out)
-    assert badge["schemaVersion"] == 1 and badge["message"] == "tier 3 mechanism, 1 effect"
+    badge = ElementTree.fromstring(tier(here, "audit", "good", "--format", "badge").out)
+    assert [text.text for text in badge.findall(".//{*}text")] == [
+        "retrieval gate",
+        "tier 3 mechanism, 1 effect",
+    ]
+    widths = [float(field.attrib["width"]) for field in badge.findall(".//{*}rect")]
+    assert sum(widths) == float(badge.attrib["width"])
 
 
 def test_what_changed_since_an_earlier_audit(here: Path) -> None:
@@ -151,14 +147,97 @@ name = "OWNER/far"
     done = tier(here, "audit", "--fleet", "fleet.toml")
     assert done.code == 1 and "1 below its declared tier" in done.out
     assert re.search(r"masked .* 1  final", done.out) and "no retrieval | <b> (declared)" in done.out
-    assert re.search(r"OWNER/far +0", done.out)
+    assert re.search(r"OWNER/far +\? +its files were not given", done.out)
     assert "\\|" in tier(here, "audit", "--fleet", "fleet.toml", "--format", "markdown").out
     assert tier(here, "why", "masked", "--fleet", "fleet.toml").code == 0
+    (here / "policy").mkdir(exist_ok=True)
+    (here / "policy" / "fleet.toml").write_text(text)
+    assert "1 below its declared tier" in tier(here, "audit", "good", here / "good").out
+    (here / "policy" / "fleet.toml").unlink()
     assert "did you mean 'masked'" in tier(here, "why", "maskt", "--fleet", "fleet.toml").err
     (here / "fleet.toml").write_text(text.replace('path = "masked"', 'path = "good"'))
     assert "is named twice" in tier(here, "audit", "--fleet", "fleet.toml").err
     (here / "fleet.toml").write_text(text.replace("tier = 2", "teir = 2"))
-    assert "fleet.toml:4" in tier(here, "audit", "--fleet", "fleet.toml").err
+    assert (
+        "fleet.toml:4" in (said := tier(here, "audit", "--fleet", "fleet.toml").err)
+        and "at least" not in said
+    )
+    (here / "fleet.toml").write_text(text.replace("tier = 2", 'audit.states.T203 = "trust me"'))
+    done = tier(here, "audit", "--fleet", "fleet.toml")
+    assert (
+        done.code == 1
+        and "error  good: audit.states.T203: only what no file can show is declared" in done.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("fleet", "edit", "why"),
+    [
+        ('name = "acme/search"', {}, "is of o/r, not of acme/search"),
+        ("", {"branch": "release"}, "is of 'release', and the default branch is 'main'"),
+        ("", {"default": "trunk"}, "is of 'main', and the default branch is 'trunk'"),
+        ("", {"forge": "gitlab"}, "is of gitlab, which does not run .github/workflows"),
+    ],
+)
+def test_a_snapshot_of_another_repository_branch_or_forge_says_nothing(
+    here: Path, fleet: str, edit: dict[str, str], why: str
+) -> None:
+    """K7: what another repository requires is not what this one does."""
+    held = json.loads(REQUIRED)
+    if "default" in edit:
+        held["calls"][0]["body"]["default_branch"] = edit.pop("default")
+    if "forge" in edit:
+        held |= {"calls": [], "settings": {"required": [{"context": "gate"}], "bypass": [], "admins": True,
+                 "queue": False, "pipelines": {"only_allow_merge_if_pipeline_succeeds": True}}}  # fmt: skip
+    if "branch" in edit:
+        for call in held["calls"]:
+            call["path"] = call["path"].replace("/main", f"/{edit['branch']}")
+    (here / "other.json").write_text(json.dumps(sealed(held | edit)))
+    (here / "other.toml").write_text(
+        f'schema = "fleet-v1"\n[[repository]]\npath = "good"\nsettings = "other.json"\n{fleet}\n'
+    )
+    found = json.loads(tier(here, "audit", "--fleet", "other.toml", "--format", "json").out)["repositories"][
+        0
+    ]
+    assert (found["mechanism"], found["effect"], found["ceiling"]) == (3, 1, 3)
+    assert why in next(one["what"] for one in found["findings"] if one["rule"] == "T221")
+
+
+def test_where_a_clone_comes_from(tmp_path: Path) -> None:
+    for url, name in (
+        ("https://forge.example/acme/search.git", "acme/search"),
+        ("git@forge.example:acme/search", "acme/search"),
+        ("ssh://git@forge.example:22/acme/search.git/", "acme/search"),
+        ("../search", None),
+    ):
+        (tmp_path / ".git").mkdir(exist_ok=True)
+        (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n\tfetch = x\n')
+        assert origin(tmp_path) == name
+
+
+def test_a_folder_of_a_repository_is_asked_for_its_own_harness(tmp_path: Path) -> None:
+    """Workflows stand at the top, the harness below; each command counts in the folder in which it is run."""
+    below = {f"svc/{path}": data for path, data in whole().items() if not path.startswith(".github")}
+    steps = STEPS.replace("run: eval", "working-directory: svc\n        run: eval")
+    commit(put(tmp_path, below | {CI: workflow(steps).encode()}))
+    for words in ([], ["--work-tree"]):
+        assert tier(tmp_path, "audit", "svc", "--min-mechanism", "3", *words).code == 0
+    assert "eval-tier audit svc" in tier(tmp_path, "why", ".").out
+    assert "could not be read" in tier(tmp_path, "why", "svc/eval.toml").out
+
+
+def test_a_repository_that_is_damaged_is_told_as_that(here: Path) -> None:
+    folder = commit(put(here / "damaged", whole()))
+    (folder / ".git" / "HEAD").unlink()
+    done = tier(here, "audit", "damaged")
+    assert done.code == 3 and "is not a sound git repository" in done.out
+
+
+def test_what_cannot_be_read_is_told_in_every_format(here: Path) -> None:
+    folder = commit(put(here / "broken", whole() | {".github/workflows/x.yml": b"a: ["}))
+    for form in ("table", "markdown", "badge", "json"):
+        done = tier(here, "audit", folder, "--format", form)
+        assert done.code == 1 and "x.yml" in done.out + done.err
 
 
 def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:
@@ -171,18 +250,10 @@ def test_the_page_s_commands_and_fleet_file_are_sound(here: Path) -> None:
     (here / "policy" / "fleet.toml").write_text(PAGE.split("```toml\n", 1)[1].split("```")[0])
     done = tier(here, "audit")
     assert (
-        done.code == 1
+        done.code == 3  # there is no ../kb-agent here
         and "kb-agent" in done.out
         and "no retrieval, and no number is claimed (declared)" in done.out
     )
-
-
-def test_the_table_of_the_readme_is_what_the_audit_says() -> None:
-    """Made by `eval-tier audit . --format markdown` in a folder called ladder; without commit or date."""
-    written = (ROOT / "README.md").read_text().split("<!-- audit -->\n")[1].split("\n<!-- /audit -->")[0]
-    said = tier(ROOT, "audit", ".", "--work-tree", "--format", "markdown").out.strip()
-    name = ROOT.name.replace("_", r"\_")
-    assert said.replace(f"\n| {name} |", "\n| ladder |").replace(f"OWNER/{name} ", "OWNER/ladder ") == written
 
 
 @pytest.mark.parametrize(("branch", "tier_of"), [("master", 3), ("topic", 0)])
@@ -197,21 +268,14 @@ def test_the_default_branch_is_that_of_the_clone(tmp_path: Path, branch: str, ti
     )
 
 
-def test_this_repository_audits_itself(tmp_path: Path) -> None:
-    """S1: tier 3 by mechanism; what the forge requires is the one missing fact. With settings it is tier 3 in effect,
-    for thirty days."""
-    assert tier(ROOT, "audit", ".", "--min-mechanism", "3", "--work-tree").code == 0
-    done = tier(ROOT, "audit", ".", "--min-tier", "2", "--work-tree")
-    assert done.code == 1 and "eval-tier snapshot" in done.out
-    assert "tier 2 is one fact away" in tier(ROOT, "why", ".", "--work-tree").out
-
-
 def test_many_repositories_are_shared_among_processes_and_stay_in_order(here: Path) -> None:
     fleet = "".join(
         f'[[repository]]\nname = "n{n:02}"\npath = "{"good" if n % 2 else "masked"}"\n' for n in range(60)
     )
     (here / "many.toml").write_text(f'schema = "fleet-v1"\n{fleet}')
-    held = json.loads(tier(here, "audit", "--fleet", "many.toml", "--format", "json").out)["repositories"]
+    held = json.loads(tier_process(here, "audit", "--fleet", "many.toml", "--format", "json").out)[
+        "repositories"
+    ]
     assert [(one["name"], one["mechanism"]) for one in held] == [
         (f"n{n:02}", 3 if n % 2 else 1) for n in range(60)
     ]

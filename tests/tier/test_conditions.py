@@ -348,7 +348,7 @@ def test_a_job_is_asked_about_the_event_that_starts_it() -> None:
 
 TRIGGERS = [
     ({"pull_request": {}}, "ttf"),
-    ({"pull_request_target": {}}, "ttf"),
+    ({"pull_request_target": {}}, "fff"),
     ({"pull_request": {}, "merge_group": {}}, "ttt"),  # row 15 mended
     ({"push": {}}, "ftf"),
     ({"push": {"branches": ("main",)}}, "fff"),

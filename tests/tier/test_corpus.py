@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -182,13 +183,200 @@ def cases() -> dict[str, Case]:
     )
     needing = "  gate:\n    needs: [measure]\n    runs-on: x\n"
     first = f"  measure:\n    runs-on: x\n    steps:\n{MEASURE}"
-    found["two jobs"] = (
+    handed = STEPS.replace("run: eval-core measure", "uses: actions/download-artifact@v4")
+    found["two jobs, both required"] = (
+        everything | ci(handed, job=first + needing),
+        None,
+        settings("gate", "measure"),
+        3,
+        3,
+    )
+    found["two jobs, of which one is required"] = (
+        everything | ci(handed, job=first + needing),
+        None,
+        REQUIRED,
+        3,
+        1,
+    )
+    always = needing.replace("    runs-on", "    if: always()\n    runs-on")
+    found["two jobs, the second in any case"] = (
+        everything | ci(handed, job=first + always),
+        None,
+        REQUIRED,
+        3,
+        3,
+    )
+    found["two jobs, and nothing handed over"] = (
         everything | ci(STEPS.replace("      - run: eval-core measure\n", ""), job=first + needing),
-        None, REQUIRED, 3, 3,
+        None, settings("gate", "measure"), 1, 1,
     )  # fmt: skip
     matrix = JOB + "    strategy:\n      matrix:\n        python: ['3.11', '3.13']\n"
     found["matrix"] = (everything | ci(job=matrix), None, settings("gate (3.11)", "gate (3.13)"), 3, 3)
+    some = STEPS.replace("run: eval-gate", "if: matrix.python == '3.13'\n        run: eval-gate")
+    found["a leg that grades"] = (everything | ci(some, job=matrix), None, settings("gate (3.13)"), 3, 3)
+    found["a leg that does not grade"] = (
+        everything | ci(some, job=matrix),
+        None,
+        settings("gate (3.11)"),
+        3,
+        1,
+    )
+    for name, edit in OTHER_FILES.items():
+        found[f"other files: {name}"] = (everything | ci(edit), None, REQUIRED, 0, 0)
+    for name, (edit, reached) in NARROWED.items():
+        found[f"another gate: {name}"] = (everything | ci(STEPS.replace("eval-gate check", edit)), None, REQUIRED,
+                                          reached, min(reached, 1) if reached < 3 else 3)  # fmt: skip
+    for name, script in BAR.items():
+        step = f"      - run: |\n          {script}\n"
+        found[f"the bar: {name}"] = (everything | ci(STEPS + step), None, REQUIRED, 1, 1)
+    for name, script in INPUTS.items():
+        step = f"      - run: {json.dumps(script)}\n"
+        found[f"an input: {name}"] = (
+            everything | ci(STEPS.replace("      - run: eval-core", step + "      - run: eval-core")),
+            None, REQUIRED, 0, 0,
+        )  # fmt: skip
+    between = STEPS.replace(
+        "      - run: eval-gate", "      - run: cp snap/*.json .eval/reports/\n      - run: eval-gate"
+    )
+    found["reports that are exchanged"] = (everything | ci(between), None, REQUIRED, 1, 1)
+    its = {"gate.sh": b"set -e\neval-gate check\n"}
+    called = STEPS.replace("eval-gate check", "bash gate.sh")
+    found["a script that is changed"] = (
+        everything | its | ci(called.replace("      - run: bash", "      - run: cp x gate.sh\n      - run: bash")),
+        None, REQUIRED, 1, 1,
+    )  # fmt: skip
+    found["a script"] = (everything | its | ci(called), None, REQUIRED, 3, 3)
+    for name, edit in KEYS.items():
+        found[f"a key: {name}"] = (everything | ci(edit), None, REQUIRED, 0, 0)
+    for name, step in MODELS.items():
+        found[f"a model: {name}"] = (everything | ci(STEPS + step), None, REQUIRED, 1, 1)
+    gathered = "  all:\n    if: always()\n    needs: [mid]\n    runs-on: x\n    steps:\n"
+    gathered += '      - run: test "${{ needs.mid.result }}" = success\n'
+    middle = "  mid:\n    needs: [gate]\n    runs-on: x\n    steps:\n      - run: echo\n"
+    found["gathered by way of another"] = (
+        everything | ci(more=middle + gathered),
+        None,
+        settings("all"),
+        3,
+        3,
+    )
+    found["gathered by way of one that always succeeds"] = (
+        everything | ci(more=middle.replace("    needs", "    if: always()\n    needs") + gathered),
+        None, settings("all"), 3, 1,
+    )  # fmt: skip
+    green = (
+        gathered.split("    steps:")[0].replace("mid", "gate")
+        + "    steps:\n      - uses: re-actors/alls-green@v1\n"
+    )
+    green += "        with:\n          jobs: ${{ toJSON(needs) }}\n"
+    found["alls-green"] = (everything | ci(more=green), None, settings("all"), 3, 3)
+    found["alls-green, masked"] = (
+        everything | ci(more=green + "        continue-on-error: true\n"),
+        None,
+        settings("all"),
+        3,
+        1,
+    )
+    below = {f"svc/{path}": data for path, data in everything.items() if not path.startswith(".github")}
+    found["a harness in a folder, asked for at the top"] = (
+        below | ci(STEPS.replace("run: eval", "working-directory: svc\n        run: eval")),
+        None,
+        REQUIRED,
+        0,
+        0,
+    )
+    found["our commands in another folder"] = (
+        everything | ci(STEPS.replace("run: eval", "working-directory: demo\n        run: eval")),
+        None,
+        REQUIRED,
+        0,
+        0,
+    )
+    masked = STEPS.replace("run: eval-gate", "id: g\n        continue-on-error: true\n        run: eval-gate")
+    found["a failure that a later step looks at"] = (
+        everything | ci(masked + "      - if: steps.g.outcome != 'success'\n        run: exit 1\n"),
+        None,
+        REQUIRED,
+        3,
+        3,
+    )
+    found["a failure that a later step tells"] = (
+        everything | ci(masked + "      - if: steps.g.outcome != 'success'\n        run: echo no\n"),
+        None,
+        REQUIRED,
+        1,
+        1,
+    )
+    named = "  other:\n    name: ${{ vars.NAME }}\n    runs-on: x\n    steps:\n      - run: 'true'\n"
+    found["another job that may have the name"] = (everything | ci(more=named), None, REQUIRED, 3, 1)
+    named = named.replace("${{ vars.NAME }}", "test ${{ vars.NAME }}")
+    found["another job that cannot have the name"] = (everything | ci(more=named), None, REQUIRED, 3, 3)
+    everywhere = "on:\n  pull_request:\n    paths: ['**']\n  merge_group:\n"
+    found["paths that leave out nothing"] = (everything | ci(on=everywhere), None, REQUIRED, 3, 3)
     return found
+
+
+CHECKOUT = "      - uses: actions/checkout@v4\n"
+
+#: Files that are not those of the pull request.
+OTHER_FILES = {
+    "a ref": STEPS.replace("@v4\n", "@v4\n        with:\n          ref: main\n"),
+    "the base": STEPS.replace("@v4\n", "@v4\n        with:\n          ref: ${{ github.base_ref }}\n"),
+    "another repository": STEPS.replace("@v4\n", "@v4\n        with:\n          repository: o/other\n"),
+    "a folder": STEPS.replace("@v4\n", "@v4\n        with:\n          path: sub\n"),
+    "a part": STEPS.replace("@v4\n", "@v4\n        with:\n          sparse-checkout: docs\n"),
+    "too late": STEPS.replace(CHECKOUT, "") + CHECKOUT,
+    "another commit": STEPS.replace("@v4\n", "@v4\n      - run: git checkout origin/main -- .\n"),
+    "a branch": STEPS.replace("@v4\n", "@v4\n      - run: git switch main\n"),
+}
+
+#: How our gate is called, and the mechanism that is reached.
+NARROWED = {
+    "another floors file": ("eval-gate check --floors other.toml --allow-unbound", 1),
+    "another policy": ("eval-gate check --policy other", 1),
+    "another configuration": ("eval-gate check --config=other.toml", 1),
+    "a report that is named": ("eval-gate check --report dedupe-bm25=snap.json", 1),
+    "an option that is not known": ("eval-gate check $EXTRA", 1),
+    "its only arm": ("eval-gate check dedupe-bm25", 3),
+    "how it prints": ("eval-gate check --format github --output markdown=out.md --require=class", 3),
+}
+
+#: Scripts that move the bar.
+BAR = {
+    "a path": "cat easy.toml > ./policy/floors.toml",
+    "the workspace": "cat easy.toml > $PWD/policy/floors.toml",
+    "in its folder": "cd policy && cp ../easy.toml floors.toml",
+    "into its folder": "cp easy/floors.toml policy/",
+    "a folder": "rsync -a easy/ policy/",
+    "in place": "sed -i 's/0.7/0.1/' policy/floors.toml",
+    "of another branch": "git checkout origin/easy -- policy",
+    "its evidence": "cat x >> policy/evidence/dedupe-bm25.jsonl",
+    "into a commit": "git add policy && git commit -m floors",
+}
+
+#: Scripts that change what is measured.
+INPUTS = {
+    "fetched": "curl -o datasets/dedupe/queries.jsonl https://example.org/q",
+    "shortened": "sed -i 5d datasets/dedupe/queries.jsonl",
+    "removed": "rm datasets/dedupe/qrels/test.tsv",
+    "a folder": "aws s3 sync s3://b datasets",
+    "the arms": "sed -i s/bm25/oracle/ eval.toml",
+}
+
+KEYS = {
+    "all secrets": STEPS.replace("measure\n", "measure\n        env:\n          T: ${{ toJSON(secrets) }}\n"),
+    "by the environment": STEPS.replace(
+        CHECKOUT, CHECKOUT + "      - run: echo K=${{ secrets.K }} >> $GITHUB_ENV\n"
+    ),
+    "by an action": STEPS.replace(
+        CHECKOUT, CHECKOUT + "      - uses: x/setkey@v1\n        with:\n          key: ${{ secrets.K }}\n"
+    ),
+}
+
+MODELS = {
+    "an action": "      - uses: anthropics/claude-code-action@v1\n",
+    "an address": "      - run: curl https://api.openai.com/v1/responses\n",
+}
 
 
 @pytest.mark.parametrize("name", cases())

@@ -121,6 +121,23 @@ def test_an_honest_job_that_gathers_the_gate_may_be_the_required_one(tmp_path: P
     assert placed(tmp_path, files, snapshot=settings("all")).effect == 3
 
 
+OTHERS = {
+    "one that is not required": workflow(job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS),
+    "one that does not measure": workflow(
+        "      - run: eval-gate check\n", job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS
+    ),
+    "one that is masked": workflow(
+        MASKED, job=JOB.replace("gate", "also"), more=JOB + "    steps:\n" + STEPS
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_of_several_jobs_that_grade_the_one_that_counts_is_asked(tmp_path: Path, other: str) -> None:
+    """A second, lesser gate takes nothing from the one that is required."""
+    assert placed(tmp_path, whole() | {CI: OTHERS[other].encode()}, snapshot=REQUIRED).effect == 3
+
+
 @pytest.mark.parametrize("missing", ["measure", "gate", "floors", "inputs"])
 def test_a_foreign_repository_is_placed_by_what_is_declared_and_found(tmp_path: Path, missing: str) -> None:
     """Each declaration counts, and only as far as the files show what it says."""
@@ -129,6 +146,46 @@ def test_a_foreign_repository_is_placed_by_what_is_declared_and_found(tmp_path: 
     assert {one.basis for one in found.findings if one.rule in ("T101", "T201", "T203")} == {"declared"}
     less = Audit(**(DECLARED.model_dump() | {missing: ()}))
     assert placed(tmp_path, FOREIGN, snapshot=REQUIRED, audit=less).effect < 2
+
+
+CHECKOUT = "      - uses: actions/checkout@v4\n"
+DAILY = workflow(
+    CHECKOUT + "      - run: python scripts/eval_retrieval.py\n", on="on: {schedule: [cron: '0 0 * * *']}\n"
+)
+REMOVE = "      - run: rm -f numbers.json\n"
+ANEW = """\
+      - run: |
+          python make.py
+          git diff --exit-code numbers.json
+      - run: python scripts/eval_gate.py
+"""
+OTHER = ".github/workflows/daily.yml"
+KEPT = FOREIGN | {
+    "numbers.json": b"{}\n",
+    CI: workflow(CHECKOUT + REMOVE + ANEW).encode(),
+    OTHER: DAILY.encode(),
+}
+SNAPSHOT = DECLARED.model_copy(update={"mode": "snapshot", "provenance": ("numbers.json",)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "text"),
+    [
+        ("T209", CI, workflow(CHECKOUT + ANEW)),
+        ("T209", CI, workflow(CHECKOUT + ANEW, job=JOB.replace("gate", "a") + "    steps:\n" + REMOVE + JOB)),
+        ("T209", CI, workflow(CHECKOUT + ANEW + REMOVE)),
+        ("T210", OTHER, DAILY.replace("eval_retrieval", "other")),
+        ("T210", OTHER, DAILY.replace("{schedule: [cron: '0 0 * * *']}", "push")),
+    ],
+)
+def test_a_committed_snapshot_is_made_anew_and_compared_for_good(
+    tmp_path: Path, rule: str, file: str, text: str
+) -> None:
+    """A gate that grades a committed snapshot: measured anew on a schedule, and deleted before it is compared."""
+    good = placed(tmp_path / "good", KEPT, snapshot=REQUIRED, audit=SNAPSHOT)
+    assert good.effect == 2 and finding(good, rule).outcome == "proven", good.blocking()
+    found = placed(tmp_path / "spoiled", KEPT | {file: text.encode()}, snapshot=REQUIRED, audit=SNAPSHOT)
+    assert finding(found, rule).outcome == "refuted" and found.effect == 1
 
 
 @pytest.mark.parametrize("rule", ["T202", "T208"])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_core.config import Audit
+from eval_tier.cli import main
 from eval_tier.evidence.files import Working
 from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import read_settings, sealed
@@ -78,9 +84,9 @@ def settings(
     *required: str,
     app: int | None = 15368,
     admins: bool = True,
-    bypass: tuple[str, ...] = (),
     queue: bool = False,
     observed: str = "2026-11-30T09:00:00Z",
+    branch: str = "main",
 ) -> bytes:
     """A snapshot of a branch on which classic protection requires these checks."""
     checks = [{"context": name, "app_id": app} for name in required]
@@ -92,22 +98,55 @@ def settings(
     if queue:
         rules.append({"type": "merge_queue", "ruleset_id": 5, "parameters": {}})
     answers = {
-        "/repos/o/r": {"id": 77, "default_branch": "main"},
-        "/repos/o/r/branches/main": {"name": "main", "protected": True},
-        "/repos/o/r/branches/main/protection": protection,
-        "/repos/o/r/rules/branches/main?per_page=100": rules,
+        "/repos/o/r": {"id": 77, "default_branch": branch},
+        f"/repos/o/r/branches/{branch}": {"name": branch, "protected": True},
+        f"/repos/o/r/branches/{branch}/protection": protection,
+        f"/repos/o/r/rules/branches/{branch}?per_page=100": rules,
         "/repos/o/r/rulesets/5": {"name": "five", "enforcement": "active", "bypass_actors": []},
     }
     calls = [{"path": path, "status": 200, "etag": None, "body": body} for path, body in answers.items()]
-    del bypass
     fields = {
-        "schema": "snapshot-v1", "repository": "o/r", "branch": "main", "forge": "github", "forge_version": None,
+        "schema": "snapshot-v1", "repository": "o/r", "branch": branch, "forge": "github", "forge_version": None,
         "tool": "eval-tier 0.1.0", "observed": observed, "calls": calls, "settings": None,
     }  # fmt: skip
     return json.dumps(sealed(fields)).encode()
 
 
 REQUIRED = settings("gate")
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def tier(folder: Path, *words: str | Path) -> Done:
+    """`eval-tier` as it is typed in a folder, in this process."""
+    out, err, given = io.StringIO(), io.StringIO(), sys.argv
+    handler = signal.getsignal(signal.SIGTERM)
+    sys.argv = ["eval-tier", *map(str, words)]
+    code: object = "did not exit"
+    try:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as done:
+        code = done.code
+    finally:
+        sys.argv = given
+        signal.signal(signal.SIGTERM, handler)
+    assert isinstance(code, int) and "internal error" not in err.getvalue(), err.getvalue()
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def tier_process(folder: Path, *words: str | Path) -> Done:
+    """`eval-tier` in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "eval_tier", *map(str, words)], cwd=folder, capture_output=True, text=True,
+        env=os.environ | {"NO_COLOR": "1"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def put(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -119,7 +158,7 @@ def put(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 def commit(folder: Path) -> Path:
     """The folder as a git repository of one commit."""
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run(
             ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
             cwd=folder,

@@ -52,7 +52,7 @@ COMPUTED = {
     ("backend.py", "plugin"): "of a backend or an importer: -unknown, -ambiguous, -broken",
     ("cli/compare.py", "_refusal"): "the error's own",
     ("cli/validate.py", "_report"): "the finding's own",
-    ("compare/models.py", "__init__"): "task-differs",
+    ("compare/tasks.py", "__init__"): "task-differs",
     ("config.py", "fault"): "the caller's",
     ("measuring/partial.py", "_take_up"): "resume-task-differs, resume-system-differs",
     ("policy/eligibility.py", "unlike"): "evidence-task-differs, evidence-system-differs",

@@ -54,6 +54,7 @@ from typing import Any, NoReturn, TypeVar
 from eval_backends import options
 from eval_backends.process import HINT, Broken, LineProcess
 from eval_core.backend import CAPABILITIES, BackendError, Corpus, Reply, Request
+from eval_core.console import redacted
 from eval_core.errors import CouldNot, Misuse, did_you_mean
 
 #: How long a process may take to end by itself when its input is closed, and again after SIGTERM, in seconds.
@@ -200,7 +201,7 @@ class JsonLines:
         except Broken as fault:
             process.stop()
             what = f"the command {fault}: {shlex.join(self._arguments)}{_quoted(process.tail(), 20)}"
-            raise CouldNot("backend-start-failed", what) from None
+            raise CouldNot("backend-start-failed", redacted(what)) from None
 
     def search(self, request: Request) -> Reply:
         """Answer one request with what the process replies, unchanged.

@@ -113,8 +113,11 @@ class LineProcess:
 
     def _receive(self, deadline: float, timeout: float) -> bytes:
         while True:
-            if not _wait(self._readable, deadline):
-                if self._rest:
+            if not _wait(self._readable, min(deadline, time.monotonic() + _LAST_BREATH)):
+                # A child that has ended says no more, though what it left behind may hold its output for ever.
+                if time.monotonic() < deadline and not self._gone(0):
+                    continue
+                if self._rest and not self._gone(0):
                     raise Broken(f"wrote {len(self._rest)} bytes and no newline within {timeout:g} s")
                 if self._gone(0):
                     ending = how_it_ended(self._process.returncode)

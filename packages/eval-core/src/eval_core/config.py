@@ -23,6 +23,10 @@ OUTPUT = Path(".eval")
 CONFIG = Path("eval.toml")
 
 
+#: Metadata of a query that say by themselves which documents it may find.
+_BY_ITSELF = ("scope", "time", "exclude")
+
+
 class Arm(Closed):
     """One table `[arms."NAME"]`."""
 
@@ -72,6 +76,14 @@ class Arm(Closed):
         if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
             raise ValueError(f"files = {globs!r}: give a list of globs such as ['lib/**/*.mjs']")
         return options
+
+    @field_validator("filter_from")
+    @classmethod
+    def _filters(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        if own := [key for key in keys if key in _BY_ITSELF]:
+            what = f"{own[0]!r} is no filter: a query's {own[0]} applies by itself, to every backend; leave it out"
+            raise ValueError(what)
+        return keys
 
     @model_validator(mode="after")
     def _cutoffs_within_limit(self) -> Arm:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -29,6 +30,28 @@ def safe(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_SECRET = re.compile(
+    r"SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|(?:^|_)(?:AUTH|KEY|APIKEY|PAT)(?:$|_)|_PWD$",
+    re.IGNORECASE,
+)
+
+
+def redacted(text: str) -> str:
+    """A text of other people's code without the values of environment variables whose names say that they are secret,
+    each replaced by its name. What is shorter than six characters is no secret, and stands in too many texts."""
+    held = {value: name for name, value in os.environ.items() if len(value) >= 6 and _SECRET.search(name)}
+    for value in sorted(held, key=len, reverse=True):
+        text = text.replace(value, f"[{held[value]}]")
+    return text
+
+
+def some(names: Iterable[str], shown: int = 5) -> str:
+    """The first few of them, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - shown:,} more" if len(listed) > shown else ""
+    return ", ".join(listed[:shown]) + more
 
 
 def utf8(text: str) -> str:

@@ -15,8 +15,10 @@ is wrong, and the mend. They become a sentence in `sentence`, and nowhere else; 
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 
@@ -205,18 +207,60 @@ class Fault(Details):
         return sentence(self) if self.mend is None else f"{sentence(self)}\n  {self.mend}"
 
 
+#: Faults of one kind that are listed, and kinds of which any are.
+LISTED, KINDS = 3, 20
+
+#: What differs between faults of one kind: what is quoted, and numbers.
+_PARTICULAR = re.compile(r"""'(?:[^'\\]|\\.)*'(?!\w)|"(?:[^"\\]|\\.)*"|\d[\d.,]*|; did you mean.*""")
+
+
+def _kind(fault: Fault) -> tuple[str | None, ...]:
+    """What faults that are wrong in the same way have in common."""
+    what = re.sub(r"…(?:, …)+", "…", _PARTICULAR.sub("…", fault.what))
+    return fault.file, fault.code, fault.subject, fault.key, what
+
+
+def listed(faults: Sequence[Fault]) -> list[str]:
+    """The lines of a list of faults: the first few of each kind in their order, and how many more there are of it."""
+    kinds = Counter(map(_kind, faults))  # in the order of their first
+    shown = dict.fromkeys(list(kinds)[:KINDS], 0)
+    lines: list[str] = []
+    for fault in faults:
+        kind = _kind(fault)
+        if shown.get(kind, LISTED) < LISTED:
+            shown[kind] += 1
+            lines.append(str(fault))
+            if shown[kind] == LISTED < kinds[kind]:
+                lines.append(f"  … and {kinds[kind] - LISTED:,} more of this kind")
+    hidden = sum(list(kinds.values())[KINDS:])
+    return [*lines, f"… and {hidden:,} of other kinds"] if hidden else lines
+
+
 class Faults(Misuse):
-    """All that is wrong with the input, found in one reading. Every fault is listed."""
+    """All that is wrong with the input, found in one reading: each in `faults`, the first of each kind in the text."""
 
     def __init__(self, faults: Iterable[Fault], *, consequence: str = "nothing was done") -> None:
         self.faults: Sequence[Fault] = tuple(faults)
         count = len(self.faults)
         noun = "fault" if count == 1 else "faults"
-        lines = [str(fault) for fault in self.faults]
-        super().__init__("input-invalid", "\n".join([*lines, f"{count} {noun}; {consequence}."]))
+        lines = listed(self.faults)
+        super().__init__("input-invalid", "\n".join([*lines, f"{count:,} {noun}; {consequence}."]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_faults_of, (self.faults, self.details))
+
+    @property
+    def capped(self) -> bool:
+        """Whether the text leaves some of them out."""
+        return len(listed(self.faults)) != len(self.faults)
+
+    def as_table(self) -> dict[str, Any]:
+        """All of them, for machines: `faults-v1`."""
+        rows = [{item.name: getattr(fault, item.name) for item in fields(Details)} for fault in self.faults]
+        for row in rows:
+            if not isinstance(row["value"], str | int | bool):
+                row["value"] = None if row["value"] is UNSET else str(row["value"])
+        return {"schema": "faults-v1", "faults": rows}
 
     @property
     def mend(self) -> str | None:

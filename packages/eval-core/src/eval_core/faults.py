@@ -6,11 +6,12 @@ import re
 import types
 import typing
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from eval_core.errors import UNSET, Details, did_you_mean, sentence
+from eval_core.errors import UNSET, Details, EvalError, Faults, Misuse, did_you_mean, sentence
 
 
 class Described(NamedTuple):
@@ -185,3 +186,23 @@ def line_of(text: str, keys: list[str]) -> int | None:
         if common and (best is None or common > best[0]):
             best = (common, number)
     return best[1] if best else None
+
+
+def unmerged(error: EvalError) -> Misuse | None:
+    """What to tell in the place of an error where git could not merge a file that it names: all that is wrong with that
+    file follows from the marks that git left."""
+    from eval_core.files import conflict
+
+    named = [fault.file for fault in error.faults] if isinstance(error, Faults) else [error.details.file]
+    for file in dict.fromkeys(name for name in named if name is not None):
+        if line := conflict(Path(file)):
+            mend = "Take one side, or both, and remove the lines <<<<<<<, ======= and >>>>>>>."
+            if "policy" in Path(file).absolute().parts:
+                mend = (
+                    f"Take one side:  git checkout --ours {file}   then measure the merged tree and move the bar:  "
+                    "eval-gate floor --measure --write"
+                )
+            return Misuse(
+                "merge-conflict", "holds the marks of a merge conflict", file=file, line=line, mend=mend
+            )
+    return None

@@ -25,6 +25,21 @@ BOM_FAULT = "begins with a byte order mark; save it as UTF-8 without one"
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def conflict(path: Path) -> int | None:
+    """The line on which git's marks of a merge conflict begin in a file; None where there are none, or no file."""
+    begun = None
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.startswith(b"<<<<<<< ") and begun is None:
+                    begun = number
+                elif line.startswith(b">>>>>>> ") and begun is not None:
+                    return begun
+    except OSError:
+        pass
+    return None
+
+
 def canonical(value: Any) -> bytes:
     """The one JSON form that digests are taken over.
 

@@ -75,7 +75,14 @@ def _parsed(text: str, model: type[Model], path: Path, what: str) -> Model:
         from eval_core.faults import describe, keys_of
 
         faults = []
-        for detail in error.errors(include_url=False):
+        details = error.errors(include_url=False)
+        for detail in details:
+            # A list whose entries are wrong counts as empty, which is no fault of its own.
+            around = detail["loc"]
+            if detail["type"] == "too_short" and any(
+                d["loc"][: len(around)] == around != d["loc"] for d in details
+            ):
+                continue
             key, value, wrong = describe(detail, model)
             line = line_in(text, keys_of(detail["loc"], model))
             faults.append(Fault(wrong, file=path, line=line, key=key, value=value))

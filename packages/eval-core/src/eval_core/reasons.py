@@ -115,6 +115,11 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
             "The file is there, and the operating system did not let it be read.",
             "Check its permissions, and the disk.",
         ),
+        "merge-conflict": Entry(
+            2,
+            "Merge conflict",
+            "The file holds the marks that git leaves where two branches changed the same lines.",
+        ),
         "file-malformed": Entry(
             2,
             "Wrong file format",

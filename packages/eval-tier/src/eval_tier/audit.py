@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,15 +11,16 @@ from datetime import datetime
 from pathlib import Path
 
 from eval_core.config import Audit
-from eval_core.errors import EvalError, Misuse
+from eval_core.errors import CouldNot, EvalError, Misuse
 from eval_core.files import unreadable
-from eval_tier.evidence.files import Absent, Files, Working, committed
+from eval_tier.evidence.files import Absent, Below, Files, Working, base_of, committed, top_of
 from eval_tier.evidence.repository import Evidence, place_of
 from eval_tier.evidence.settings import Settings, Unknown, read_settings
 from eval_tier.fleet import Repository
 from eval_tier.models import Placement
 from eval_tier.placement import place
 from eval_tier.rules import Rule
+from eval_tier.workflow.models import Defect, Place
 
 SETTINGS = "policy/settings"
 
@@ -28,11 +31,23 @@ class Subject:
 
     base: Path
     repository: Repository
+    named: Path | None = None  # as it was typed
 
     @property
     def path(self) -> Path | None:
         """Its checkout."""
         return None if self.repository.path is None else self.base / self.repository.path
+
+    @property
+    def title(self) -> str:
+        """How it is called in tables."""
+        return self.repository.title
+
+    def words(self, fleet: Path | None) -> str:
+        """What `eval-tier why` is given to find it again from here."""
+        if self.named is not None:
+            return shlex.quote(str(self.named))
+        return shlex.quote(self.title) + (f" --fleet {shlex.quote(str(fleet))}" if fleet is not None else "")
 
 
 def folder(path: Path, settings: Path | None = None) -> Subject:
@@ -42,7 +57,7 @@ def folder(path: Path, settings: Path | None = None) -> Subject:
         name=place_of(path),
         settings=None if settings is None else str(settings.absolute()),
     )
-    return Subject(path, held)
+    return Subject(path, held, path)
 
 
 @contextmanager
@@ -50,16 +65,21 @@ def opened(subject: Subject, revision: str, now: datetime, *, work_tree: bool = 
     """The evidence of one repository.
 
     Raises:
-        EvalError: it is no repository, it has no such commit, or its snapshot is malformed.
+        EvalError: it is no repository, or it has no such commit.
     """
     path = subject.path
     if path is None:
         yield _evidence(subject, Absent(), now, known=False)
-    elif work_tree:
-        yield _evidence(subject, Working(path), now, branch=default_branch(path))
+        return
+    if not path.is_dir():
+        mend = "name a folder: a checkout, or a folder of one"
+        raise CouldNot("source-absent", f"{str(path)!r} is no folder", mend=mend)
+    top = top_of(path)
+    if work_tree:
+        yield _evidence(subject, Working(top), now, branch=default_branch(top), base=base_of(path, top))
     else:
-        with committed(path, revision) as files:
-            yield _evidence(subject, files, now, branch=default_branch(path))
+        with committed(path, revision) as (files, base):
+            yield _evidence(subject, files, now, branch=default_branch(top), base=base)
 
 
 def default_branch(path: Path) -> str | None:
@@ -91,15 +111,34 @@ def audited(
 
 def broken(subject: Subject, error: EvalError) -> Placement:
     """The placement of a repository that could not be read."""
-    return Placement(
-        subject.repository.title, None, "undetermined", "it could not be read", faults=(str(error),)
+    said = subject.repository
+    mend = (error.details.mend or "name a checkout of it").replace(
+        ", or name one: --repo DIR", ", or name one"
     )
+    return Placement(said.title, None, "unread", error.message, mend, declared=said.tier)
 
 
 def _evidence(
-    subject: Subject, files: Files, now: datetime, *, known: bool = True, branch: str | None = None
+    subject: Subject,
+    files: Files,
+    now: datetime,
+    *,
+    known: bool = True,
+    branch: str | None = None,
+    base: str = ".",
 ) -> Evidence:
-    settings, missing = _settings(subject, files, now)
+    settings: Settings | None = None
+    faults = []
+    missing: Unknown | None
+    try:
+        settings, missing = _settings(subject, files if base == "." else Below(files, base), now)
+    except EvalError as error:  # a snapshot that is malformed hides what is required, and nothing else
+        missing = Unknown(
+            f"its snapshot cannot be read: {error.message}", error.details.mend or "take it anew"
+        )
+        faults.append(Defect(Place(str(error.details.file or SETTINGS), error.details.line), error.message))
+    if settings is not None and (other := _other(subject, settings, branch)):
+        settings, missing = None, other
     audit: Audit | None = subject.repository.audit
     return Evidence(
         subject.repository.title,
@@ -109,7 +148,36 @@ def _evidence(
         missing=missing,
         known=known,
         branch=branch,
+        faults=tuple(faults),
+        base=base,
     )
+
+
+def _other(subject: Subject, settings: Settings, branch: str | None) -> Unknown | None:
+    """Why a snapshot is not of this repository's pull requests."""
+    name = subject.repository.name or ""
+    if "/" not in name:
+        name = origin(top_of(subject.path)) or "" if subject.path is not None else ""
+    if name and name.lower() != settings.repository.lower():
+        what = f"the snapshot {settings.file} is of {settings.repository}, not of {name}"
+        return Unknown(what, f"eval-tier snapshot {name}")
+    for wanted in (settings.default, branch):
+        if wanted is not None and wanted != settings.branch:
+            what = f"the snapshot {settings.file} is of {settings.branch!r}, and the default branch is {wanted!r}"
+            return Unknown(what, f"eval-tier snapshot {settings.repository} --branch {wanted}")
+    return None
+
+
+def origin(path: Path) -> str | None:
+    """OWNER/NAME of where a clone comes from, where its address says it."""
+    try:
+        text = (path / ".git" / "config").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    section = text.partition('[remote "origin"]')[2].partition("\n[")[0]
+    found = re.search(r"^\s*url\s*=\s*\S+?[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?\s*$", section, re.MULTILINE)
+    # A path on this machine names no owner.
+    return found[1] if found and re.search(r"url\s*=\s*(\w+://|[\w.-]+@)", section) else None
 
 
 def _content(path: Path) -> bytes:

@@ -59,7 +59,8 @@ class Placement:
         name: how the person knows it.
         commit: the commit whose files were read; None for a working tree, or without files.
         state: `placed`; `undetermined`, where no harness is recognised and nothing is declared; `not-applicable`, by
-            declaration with a `reason`.
+            declaration; `unread`, where there is no repository or no such commit. `reason` says why of all but the
+            first, `mend` what would let it be read.
         mechanism: the longest prefix of tiers whose rules about files hold.
         effect: the longest prefix of tiers all of whose rules hold.
         ceiling: the effect, if all that is unknown turns out well.
@@ -72,8 +73,9 @@ class Placement:
 
     name: str
     commit: str | None
-    state: Literal["placed", "undetermined", "not-applicable"]
+    state: Literal["placed", "undetermined", "not-applicable", "unread"]
     reason: str = ""
+    mend: str = ""
     mechanism: int = 0
     effect: int = 0
     ceiling: int = 0
@@ -90,8 +92,9 @@ class Placement:
         return self.declared is not None and self.state == "placed" and self.effect < self.declared
 
     def short(self, rule: str | None = None) -> Placement:
-        """The same without the findings that hold, but for one rule: all that tables and exit codes ask for."""
-        kept = tuple(f for f in self.findings if not f.holds or f.rule == rule)
+        """The same without the findings that hold, but for one rule and the word of the audited: all that tables and
+        exit codes ask for."""
+        kept = tuple(f for f in self.findings if not f.holds or f.rule == rule or f.basis == "self-attested")
         return replace(self, findings=kept)
 
     def blocking(self, *, half: Half | None = None) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eval_core.policy import Floors
+from eval_core.errors import EvalError
 from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import Unknown
 from eval_tier.models import Finding, Placement
@@ -28,15 +28,25 @@ def place(
         final: whether it is said to rest there.
     """
     faults = tuple(f"{fault.place}: {fault.what}" for fault in evidence.faults)
+    declarable = [rule.id for rule in rules if rule.declarable]
+    if wrong := [key for key in evidence.audit.states if key not in declarable]:
+        what = f"audit.states.{wrong[0]}: only what no file can show is declared ({', '.join(declarable)})"
+        faults = (*faults, what)
     settings = evidence.settings
     observed = None if isinstance(settings, Unknown) else settings.observed
     commit = evidence.files.commit
     if not evidence.harness and evidence.known:
-        why = "no harness is recognised, and nothing is declared"
-        return Placement(
-            evidence.name, commit, "undetermined", why, declared=declared, observed=observed, faults=faults
-        )
+        why, mend = "no harness is recognised, and nothing is declared", ""
+        if evidence.elsewhere is not None:
+            why = f"our commands are run in {evidence.elsewhere!r}, and this is about {evidence.base!r}"
+            mend = f"eval-tier audit {evidence.elsewhere}"
+        return Placement(evidence.name, commit, "undetermined", why, mend, declared=declared, observed=observed,
+                         faults=faults)  # fmt: skip
     held = findings(evidence, rules)
+    if not evidence.known:
+        why = "its files were not given, so that only its settings are known"
+        return Placement(evidence.name, None, "undetermined", why, "name a checkout of it as `path`", declared=declared,
+                         observed=observed, findings=held)  # fmt: skip
     reached = _reached(held, ("proven", "not-applicable"))
     return Placement(
         evidence.name,
@@ -73,7 +83,7 @@ def _reached(held: Iterable[Finding], good: tuple[str, ...]) -> int:
 def _ungated(evidence: Evidence) -> Iterable[str]:
     """What is measured there, and has no bar."""
     floors = floors_of(evidence)
-    if evidence.ours is None or not isinstance(floors, Floors):
+    if evidence.ours is None or floors is None or isinstance(floors, EvalError):
         return
     bare = [name for name in evidence.ours.arms if name not in floors.arms]
     if bare:

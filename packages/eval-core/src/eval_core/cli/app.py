@@ -55,6 +55,13 @@ def _run(command: click.Command, prog: str) -> int:
         _say(f"{prog}: interrupted")
         return 3
     except EvalError as error:
+        from eval_core.faults import unmerged
+
+        error = unmerged(error) or error
+        if isinstance(error, Faults) and error.capped and {"--format=json", "json"} & set(sys.argv):
+            from eval_core.console import as_json
+
+            click.echo(as_json(error.as_table()))
         _say(str(error) if isinstance(error, Faults) else f"{prog}: {error}")
         return error.exit_code
     except OSError as error:

@@ -22,17 +22,19 @@ Examples:
   eval-core compare baseline:code-bm25 code-bm25  the baseline in policy/ and the newest report of an arm
   eval-core compare code-bm25 code-dense code-hybrid
                                                   each against the first
-  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m mrr
+  eval-core compare a.trec b.jsonl --qrels test.tsv -m ndcg@10 -m "recall@100(rel=2)"
                                                   runs of any tool, scored against judgements
   eval-core compare --backends a,b --manifest M --root DIR --k 5
                                                   search backends over the files below a folder: names of backends
                                                   or of arms of eval.toml (arm:NAME where both have it)
 
-A path is a path. Otherwise NAME stands for .eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and
-baseline:NAME for the last run that the floors of that arm stand on, in the folder of --config.
+A path is a path, of a report or of an arm's evidence, whose last run it is. Otherwise NAME stands for
+.eval/reports/NAME.json (with --qrels: .eval/runs/NAME.jsonl), and baseline:NAME for the last run that the floors of
+that arm stand on, in the folder of --config.
 
 Queries are joined by id over those scored in both; the others are counted, and are in no figure. A report of another
-task is refused, and what differs is named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
+task is refused, and what differs is named; a corpus that the floors let drift is crossed, with its changed documents
+named. p is of McNemar's mid-p test for measures of 0 or 1 and of a sign-flip
 randomisation test for others, two-sided, and adjusted by Holm over all arms and measures.
 
 JSON holds every query that moved; --limit is for people. Exit codes: 0 compared, 1 refused, 2 wrong usage, 3 could
@@ -161,9 +163,9 @@ def _files(
     from eval_core.compare import render
     from eval_core.compare.sides import side_of
     from eval_core.errors import Refused
-    from eval_core.scoring import metrics
+    from eval_core.scoring import spelling
 
-    wanted = [metrics.parse(name.strip()) for given in measures for name in given.split(",")]
+    wanted = [spelling.read(name.strip()) for given in measures for name in given.split(",")]
     try:
         if qrels is None:
             entries = [side_of(name, config) for name in files]
@@ -195,7 +197,8 @@ def _print(found: Comparison, form: str, limit: int | None) -> None:
 
 def _refusal(error: Refused) -> Comparison:
     """A refusal as machines read it: also told on standard error, as every error is."""
-    from eval_core.compare.models import Comparison, Refusal, TaskDiffers
+    from eval_core.compare.models import Comparison, Refusal
+    from eval_core.compare.tasks import TaskDiffers
     from eval_core.errors import sentence
 
     changed = error.changed if isinstance(error, TaskDiffers) else ()
@@ -206,16 +209,16 @@ def _refusal(error: Refused) -> Comparison:
 
 def _run(name: str, config: Path, qrels: Path, measures: Sequence[Measure], ties: str) -> Entry:
     from eval_core.compare.models import of_run
-    from eval_core.compare.sides import first_line, run_of
+    from eval_core.compare.sides import first_line, is_report, run_of
     from eval_core.errors import Misuse
     from eval_core.measuring.run import SCHEMA
     from eval_core.scoring.score import score_files
 
     path = run_of(name, config)
-    line, header = first_line(path)
-    if line == b"{" or header.get("schema") == "report-v1":
+    if is_report(path):
         what = "is a report, and --qrels goes with runs; leave it out"
         raise Misuse("report-with-qrels", what, file=path)
+    header = first_line(path)[1]
     scores = score_files(path, qrels, measures, ties)
     outcomes = _outcomes(path) if scores.left_out else {}
     return of_run(str(path), scores, header if header.get("schema") == SCHEMA else {}, outcomes)

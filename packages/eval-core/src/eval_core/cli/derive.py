@@ -20,6 +20,7 @@ Examples:
 
 Semantic drafts are first sentences of doc comments: Python (by its grammar), JavaScript, TypeScript, Java, C, C++, C#,
 PHP, Rust, Swift, Go and Ruby (by the forms of their comments). Identifier drafts are names that stand in one file.
+Nothing is drafted from tests, unless --include or --root names them (--include 'tests/**').
 The repository is read from its objects; what is not committed plays no part, and the same commit gives the same drafts.
 """
 
@@ -27,9 +28,11 @@ _NOTES = """\b
 Examples:
   eval-core derive notes --path ../notes -o sets/notes
   eval-core derive notes --path ../notes --name kb --limit 100 -o sets/kb
+  eval-core derive notes --path ../notes -o sets/notes --sheet drafts.csv
 
 Headings and front matter (title, aliases) ask for their own note. A wiki link [[target#heading|alias]] asks for its
-target: by its alias, or by the sentence around it. The folder is read as it is now, so its set is not pinned.
+target: by its alias, or by the sentence that it begins. Nothing is drafted from change logs and tests.
+The folder is read as it is now, so its set is not pinned.
 """
 
 _EPILOG = """\b
@@ -64,6 +67,12 @@ _NAME = click.option(
     "--name", help="What the set and its source are called.  [default: from the folder's name]"
 )
 _LIMIT = click.option("--limit", type=click.IntRange(min=1), help="Keep so many drafts, evenly spread.")
+_SHEET = click.option(
+    "--sheet",
+    type=click.Path(path_type=Path),
+    metavar="FILE.csv",
+    help="Write the drafts there, to be reworded or dropped row by row; the set gets no query yet.",
+)
 _FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
@@ -82,6 +91,7 @@ _FORMAT = click.option(
 @_NAME
 @_LIMIT
 @_OUT
+@_SHEET
 @_FORMAT
 def code(
     repo: Path,
@@ -92,13 +102,22 @@ def code(
     name: str | None,
     limit: int | None,
     out: Path,
+    sheet: Path | None,
     form: str,
 ) -> None:
     """Draft queries about the files of a commit."""
     from eval_core.authoring.derive.code import derive_code
 
     found = derive_code(
-        repo, commit, out, name=name, include=include, exclude=exclude, root=root.strip("/"), limit=limit
+        repo,
+        commit,
+        out,
+        name=name,
+        include=include,
+        exclude=exclude,
+        root=root.strip("/"),
+        limit=limit,
+        sheet=sheet,
     )
     _show(found, form)
 
@@ -108,12 +127,13 @@ def code(
 @_NAME
 @_LIMIT
 @_OUT
+@_SHEET
 @_FORMAT
-def notes(path: Path, name: str | None, limit: int | None, out: Path, form: str) -> None:
+def notes(path: Path, name: str | None, limit: int | None, out: Path, sheet: Path | None, form: str) -> None:
     """Draft queries about Markdown notes."""
     from eval_core.authoring.derive.notes import derive_notes
 
-    _show(derive_notes(path, out, name=name, limit=limit), form)
+    _show(derive_notes(path, out, name=name, limit=limit, sheet=sheet), form)
 
 
 def _show(found: Drafted, form: str) -> None:
@@ -157,17 +177,24 @@ def _text(found: Drafted) -> str:
         "",
         "These are drafts. Each shares its words with the document that it asks for, so any matching of",
         "words finds it, and a number measured on them says nothing. A person must put each in their own",
-        "words and judge it, or delete it and its judgements. Next:",
+        "words and judge it, or "
+        + ("say no under keep in its row" if found.sheet else "delete it and its judgements")
+        + ". Next:",
     ]
-    steps = (
+    steps = [
         (f"eval-core reconstruct {folder}", "build the corpus"),
+    ]
+    if found.sheet:
+        sheet = shlex.quote(found.sheet)
+        steps.append((f"eval-core query add {folder} {sheet} --sheet", "add the rows that are kept"))
+    steps += [
         (f"eval-core validate {folder}", "after each edit: all that is wrong"),
         (
             f"eval-core inspect {folder} --headroom",
             "words still shared; what simple rankers get",
         ),
         (f"eval-core query add {folder} FILE", "append what people or agents really asked"),
-    )
+    ]
     lines.append(table(steps, indent="  "))
     return "\n".join(lines)
 

@@ -50,7 +50,8 @@ _PLACES: Mapping[str, str] = {
 @click.option(
     "--against",
     metavar="REPORT",
-    help="What to compare with: a path, an arm's name or baseline:ARM.  [default: the arm's baseline]",
+    help="What to compare with, as compare takes it: a report or evidence, an arm's name, or baseline:ARM.  "
+    "[default: the arm's baseline]",
 )
 @config_option()
 @click.option(
@@ -99,9 +100,9 @@ def explain(
 
 
 def _baseline(report: Report, against: str | None, config: Path) -> Entry:
-    from eval_core.compare.sides import baseline_of, side_of
+    from eval_core.compare.sides import BASELINE, side_of
 
-    return side_of(against, config) if against is not None else baseline_of(report.arm, config)[1]
+    return side_of(against if against is not None else f"{BASELINE}{report.arm}", config)
 
 
 # --------------------------------------------------------------------------------------------- in words

@@ -18,6 +18,8 @@ _ADD = """\b
 Examples:
   eval-core query add datasets/memory asked.jsonl
   eval-core query add datasets/code asked.csv --source agent --dry-run
+  eval-core query add sets/notes drafts.csv --sheet
+                                           the rows of a sheet of drafts that say yes under keep
 
 \b
 A line of JSON, or a row of a CSV with such columns (several documents apart by spaces or semicolons):
@@ -44,7 +46,10 @@ def query() -> None:
 @click.argument("dataset", metavar="SET", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
-    "--source", default="agent", show_default=True, help="Who asked: the queries' metadata `source`."
+    "--sheet", is_flag=True, help="FILE is a sheet of drafts, as derive --sheet writes: add its kept rows."
+)
+@click.option(
+    "--source", help="Who asked: the queries' metadata `source`.  [default: agent; of a sheet: draft]"
 )
 @click.option("--split", help="qrels/SPLIT.tsv; the only one, or test.")
 @click.option("--allow-similar", is_flag=True, help="Take questions of nearly the same words.")
@@ -54,7 +59,8 @@ def query() -> None:
 def add(
     dataset: Path,
     file: Path,
-    source: str,
+    sheet: bool,
+    source: str | None,
     split: str | None,
     allow_similar: bool,
     dry_run: bool,
@@ -65,6 +71,7 @@ def add(
     from eval_core.authoring.questions.add import add_questions
     from eval_core.config import OUTPUT, load_workspace
 
+    source = source if source is not None else "draft" if sheet else "agent"
     if not source.strip():
         raise click.UsageError("--source is empty; say who asked, such as agent")
     workspace = load_workspace(config) if config.exists() else None
@@ -73,6 +80,7 @@ def add(
         file,
         source.strip(),
         split=split,
+        sheet=sheet,
         output=workspace.root / OUTPUT if workspace else OUTPUT,
         workspace=workspace,
         allow_similar=allow_similar,

@@ -35,6 +35,7 @@ def validate(paths: tuple[Path, ...], split: str | None, config: Path) -> int:
     """Check sets, reports, evidence and eval.toml, and say everything that is wrong, with file and line."""
     from eval_core.console import count, utf8
     from eval_core.errors import EvalError
+    from eval_core.faults import unmerged
 
     if split is not None and not any(path.is_dir() for path in paths):
         raise click.UsageError("--split goes with the folder of a set")
@@ -43,6 +44,7 @@ def validate(paths: tuple[Path, ...], split: str | None, config: Path) -> int:
         try:
             found = _check(path, split, config.parent)
         except EvalError as error:
+            error = unmerged(error) or error
             click.echo(utf8(str(error) if _names(error, path) else f"{path}: {error}"))
             worst = max(worst, error.exit_code)
         else:

@@ -11,6 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
 from typing import Any
 
 from eval_core.compare.models import (
@@ -27,18 +29,18 @@ from eval_core.compare.models import (
     Outcome,
     Resolves,
     Side,
-    TaskDiffers,
     Unjoined,
     Versus,
     of_line,
     of_report,
     of_run,
-    task_changes,
 )
+from eval_core.compare.tasks import TaskDiffers, task_changes
 from eval_core.errors import Misuse, Refused
 from eval_core.reports.keys import SYSTEM_PARTS, differences, nested_differences, same_documents
 from eval_core.scoring import metrics, statistics
 from eval_core.scoring.metrics import Measure
+from eval_core.sets.drift import changed_documents
 
 __all__ = [
     "Changed",
@@ -271,7 +273,10 @@ def _draft(
     pairs = [(before.queries[name], after.queries[name]) for name in joined]
     old = _columns([pair[0] for pair in pairs], measures, before.path)
     new = _columns([pair[1] for pair in pairs], measures, after.path)
-    changes = [statistics.paired(ours, theirs) for ours, theirs in zip(old, new, strict=True)]
+    changes = [
+        statistics.paired(*_scorable(measure, pairs, ours, theirs))
+        for measure, ours, theirs in zip(measures, old, new, strict=True)
+    ]
     queries = _moved(joined, pairs, old[0], new[0], measures[0])
     return _Draft(
         before=before,
@@ -285,6 +290,19 @@ def _draft(
         identical=all(sorted(ours.judged) == sorted(theirs.judged) for ours, theirs in pairs),
         notes=(*notes, *_notes(before, after)),
     )
+
+
+def _scorable(
+    measure: Measure, pairs: Sequence[tuple[Asked, Asked]], ours: list[float], theirs: list[float]
+) -> tuple[list[float], list[float]]:
+    """The values of the queries to which something is relevant by a measure, before and after."""
+    if measure.rel == 1:
+        return ours, theirs
+    kept = [any(grade >= measure.rel for _, grade, _ in before.judged) for before, _ in pairs]
+    if not any(kept):
+        what = f"no query scored in both has a document of grade {measure.rel} or more"
+        raise Refused("no-common-query", what, key=str(measure))
+    return list(compress(ours, kept)), list(compress(theirs, kept))
 
 
 def _columns(rows: Sequence[Asked], measures: Sequence[Measure], path: str) -> list[list[float]]:
@@ -438,6 +456,9 @@ def _notes(before: Entry, after: Entry) -> list[str]:
     tasks = [side.task.parts for side in (before, after) if side.task is not None]
     if len(tasks) == 2 and tasks[0].get("recipe") != tasks[1].get("recipe") and same_documents(*tasks):
         notes.append("the documents are the same, and came by another recipe")
+    if len(tasks) == 2 and not same_documents(*tasks):
+        what = changed_documents(Path(before.output), *(task.get("corpus") for task in tasks))
+        notes.append(f"the corpus drifted, as its floors let it: {what}")
     asked, answered = len(before.queries), len(after.queries)
     if before.queries.keys() != after.queries.keys():
         common = len(before.queries.keys() & after.queries.keys())

@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from eval_core.compare.models import Changed, Comparison, Effect, Finding, Moved, Side, Unjoined, Versus, some
-from eval_core.console import clip, count, paint, table, width
+from eval_core.compare.models import Changed, Comparison, Effect, Finding, Moved, Side, Unjoined, Versus
+from eval_core.console import clip, count, paint, some, table, width
 
 #: Columns of the terminal's text at most, but for a name that is longer by itself.
 COLUMNS = 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from eval_core.compare.models import Entry, of_line, of_report
 from eval_core.config import OUTPUT, arms_in
 from eval_core.errors import Misuse, Refused, unknown_arm
 from eval_core.models import NAME
-from eval_core.policy.evidence import Line, path_of
-from eval_core.policy.files import POLICY, read_baseline, read_policy
+from eval_core.policy.evidence import FOLDER, Line, path_of, read_evidence
+from eval_core.policy.files import FLOORS, POLICY, read_baseline, read_floors, read_policy
 from eval_core.reports.report import read_report
 
 #: What stands before an arm's name for the last run that its floors stand on.
@@ -23,16 +24,23 @@ def side_of(name: str, config: Path) -> Entry:
     """A report or a baseline, by path or by name.
 
     Args:
-        name: a path, an arm's name for its newest report, or `baseline:NAME`.
+        name: a path of a report or of an arm's evidence, whose last run it is; an arm's name for its newest report; or
+            `baseline:NAME` for the last run that its floors stand on.
         config: eval.toml, beside which reports and policy lie.
 
     Raises:
         Refused: there is no such file, or it cannot be used.
         Misuse: it is a run, there is no such arm, or there are no floors, or none of the arm.
     """
+    return _drifting(_side(name, config), config)
+
+
+def _side(name: str, config: Path) -> Entry:
     if name.startswith(BASELINE) and not Path(name).exists():
         return baseline_of(name.removeprefix(BASELINE), config)[1]
     path, arm = report_of(name, config)
+    if path.suffix == ".jsonl" and path.parent.name == FOLDER:
+        return of_line(str(path), path.stem, read_evidence(path)[-1])
     try:
         return of_report(str(path), read_report(path, arm))
     except Refused as error:
@@ -43,6 +51,14 @@ def side_of(name: str, config: Path) -> Entry:
                 file=path,
             ) from error
         raise
+
+
+def _drifting(side: Entry, config: Path) -> Entry:
+    """The side with what the floors beside eval.toml say of its corpus: whether it may drift."""
+    arm = None
+    if (config.parent / POLICY / FLOORS).exists():
+        arm = read_floors(config.parent / POLICY / FLOORS).arms.get(side.arm)
+    return replace(side, drift=arm.drift if arm else None, output=str(config.parent / OUTPUT))
 
 
 def baseline_of(arm: str, config: Path) -> tuple[Line, Entry]:
@@ -100,10 +116,20 @@ def _file_of(name: str, config: Path, noun: str, suffix: str) -> tuple[Path, str
 
 def is_run(path: Path) -> bool:
     """Whether a file looks like a run: of six columns, or of JSON lines with ranked ids."""
+    from eval_core.scoring.readers.columns import is_run_line
+
     line, value = first_line(path)
     fields = line.split()
-    six = len(fields) == 6 and fields[3].lstrip(b"-").isdigit()
+    six = is_run_line(fields, line) and fields[3].lstrip(b"-").isdigit()
     return six or value.get("schema") == "run-v1" or "ids" in value
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file begins as a report does."""
+    from eval_core.scoring.readers.source import opened
+
+    with opened(path, "run") as source:
+        return re.match(rb'\s*\{\s*"schema":\s*"report-v', source.read(400)) is not None
 
 
 def first_line(path: Path) -> tuple[bytes, dict[str, Any]]:

@@ -43,6 +43,7 @@ from eval_core.scoring import metrics
 from eval_core.sets.corpus import CorpusFile, corpus_digest, document_digest
 from eval_core.sets.dataset import Dataset, Query
 from eval_core.sets.definition import Definition, read_definition
+from eval_core.sets.drift import changed_documents
 from eval_core.sets.timeline import Timeline, read_timeline, time_fault
 from eval_core.sets.words import words
 
@@ -326,6 +327,9 @@ def _changed(report: Report, baseline: Entry, rows: Mapping[str, ReportRow]) -> 
     task, system = (key.parts if key else {} for key in (baseline.task, baseline.system))
     if parts := [d.part for d in task_differences(report.task.parts, task)]:
         notes.append(f"the baseline was asked something else: {', '.join(parts)} differ")
+    if "corpus" in parts and baseline.output:
+        what = changed_documents(Path(baseline.output), task.get("corpus"), report.task.parts["corpus"])
+        notes.append(f"the documents of the baseline and of the report: {what}")
     for d in nested_differences(system, report.system.parts):
         notes.append(f"system changed since the baseline: {d.part} {_json(d.ours)} → {_json(d.theirs)}")
     if gone := [name for name in baseline.queries if name not in rows]:

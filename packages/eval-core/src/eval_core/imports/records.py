@@ -17,6 +17,7 @@ from eval_core.console import safe
 from eval_core.errors import Misuse
 from eval_core.imports.importer import CONSEQUENCE, Question, Reading
 from eval_core.imports.tables import Row, read_table, shown
+from eval_core.scoring.readers.columns import grade_of
 from eval_core.scoring.readers.source import Listing
 from eval_core.sets import encode_id
 from eval_core.sets.corpus import decode_json
@@ -293,8 +294,8 @@ def _grade(value: object, grades: Mapping[str, int]) -> int:
         if word not in grades:
             raise ValueError(f"grade {shown(value)} is not in --grades  ({', '.join(grades)})")
         return grades[word]
-    if not re.fullmatch(r"-?[0-9]{1,9}", word):
+    if (grade := grade_of(word)) is None:
         raise ValueError(
             f"grade {shown(value)} should be a whole number; say what words mean by --grades good=2,ok=1,bad=0"
         )
-    return int(word)
+    return grade

@@ -33,6 +33,7 @@ def observe(root: Path) -> Environment:
         started=iso_now(),
         commit=commit or None,
         dirty=tree is None or tree.changed != () if inside else None,
+        changed=tree.changed[:4] if tree is not None else (),
         class_=environment_class(),
         ci_run=next((os.environ[name] for name in _CI_RUNS if os.environ.get(name)), None),
         process=os.getpid(),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from eval_core import backend as backends
 from eval_core.backend import Backend, BackendError, Reply, Request
+from eval_core.console import redacted
 from eval_core.errors import CouldNot, Misuse
 from eval_core.files import write_lines
 from eval_core.measuring.answers import Answer, vet
@@ -232,7 +233,7 @@ def told_by(error: BaseException) -> str:
         told = (
             f"{type(error).__name__}: {told}" if told.strip() else f"{type(error).__name__}, without a word"
         )
-    told = told.encode("utf-8", "backslashreplace").decode("utf-8")
+    told = redacted(told.encode("utf-8", "backslashreplace").decode("utf-8"))
     return told if len(told) <= 4000 else told[:4000] + "…"
 
 

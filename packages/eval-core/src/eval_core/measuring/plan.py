@@ -14,7 +14,7 @@ from typing import Any
 
 from eval_core import backend as backends
 from eval_core.backend import Backend
-from eval_core.config import Arm, Workspace
+from eval_core.config import OUTPUT, Arm, Workspace
 from eval_core.errors import UNSET, CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import canonical, digest_file
 from eval_core.measuring.capabilities import lack, lacking
@@ -25,6 +25,7 @@ from eval_core.reports.models import LATENCY_SAMPLES
 from eval_core.scoring import metrics
 from eval_core.sets.dataset import CONSEQUENCE, Dataset, Query, load
 from eval_core.sets.definition import Definition, check_cutoffs, read_definition
+from eval_core.sets.drift import remember
 from eval_core.sets.limits import Limits
 from eval_core.sets.scan import scan
 
@@ -179,16 +180,21 @@ def resolve(workspace: Workspace, name: str, arm: Arm, dataset: Dataset, recipe:
     for key in arm.select:
         if key not in known:
             fault("select", f"no query has {key!r}{did_you_mean(key, known)}", arm.select)
+    absent: set[str] = set()
     for key in arm.filter_from:
         if key not in known:
             # The arm would measure without a filter, and look like one with it.
             fault("filter_from", f"no query has {key!r}{did_you_mean(key, known)}", list(arm.filter_from))
+        elif not any(key in has for has in dataset.attributes.values()):
+            what = f"no document has {key!r}, so that it would hide all of them from the queries that have it"
+            fault("filter_from", what, list(arm.filter_from))
+            absent.add(key)
     queries = tuple(query for query in dataset.queries if _selected(query, arm))
     if not queries and dataset.queries and not faults:
         fault("select", f"leaves none of {len(dataset.queries)} queries", arm.select, "no-query")
     made = Plan(name, arm, workspace.root, dataset, queries, limit, cutoffs, recipe)
     for query in queries:
-        wanted = made.filter_for(query) or {}
+        wanted = {key: value for key, value in (made.filter_for(query) or {}).items() if key not in absent}
         for key, value in wanted.items():
             if not isinstance(value, str):
                 fault("filter_from", f"{key!r} of query {query.id!r} is {value!r}, which is not a text")
@@ -360,6 +366,8 @@ def _corpus(
         cache=workspace.output("cache"),
     )
     told(lock)
+    if not lock.pinned:
+        remember(out / "corpus.jsonl", workspace.root / OUTPUT)
     return out / "corpus.jsonl", lock.recipe
 
 

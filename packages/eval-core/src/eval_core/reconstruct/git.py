@@ -180,34 +180,50 @@ class Objects:
         Raises:
             CouldNot: it is damaged, or git gave up.
         """
+        found = self._read(name, most)
+        return None if found is None else found[1:]
+
+    def commit(self, revision: str) -> tuple[str, bytes] | None:
+        """The id and content of the commit that a revision names in git's words; None where it names none.
+
+        Raises:
+            CouldNot: it is damaged, or git gave up.
+        """
+        if not revision or "\n" in revision:
+            return None
+        found = self._read(f"{revision}^{{commit}}", None)
+        return None if found is None else (found[0], found[2])
+
+    def _read(self, asked: str, most: int | None) -> tuple[str, str, bytes] | None:
+        """The id, type and content of what an id or another name stands for."""
         try:
             with self._running.waiting():
-                found = self._answer(name, most)
+                found = self._answer(asked, most)
         except (BrokenPipeError, EOFError) as error:
-            what = f"git could not read {name}: {self._running.complaint()}"
+            what = f"git could not read {asked}: {self._running.complaint()}"
             raise self._repository.error("repository-damaged", what) from error
         if found is None:
             return None
-        kind, content, its_id = found
+        name, kind, content, its_id = found
         if its_id != name:
             raise self._repository.error(
                 "repository-damaged",
                 f"object {name} of {self._repository.label!r} does not have the content that its id stands for",
                 _anew(self._repository),
             )
-        return kind, content
+        return name, kind, content
 
-    def _answer(self, name: str, most: int | None) -> tuple[str, bytes, str] | None:
+    def _answer(self, asked: str, most: int | None) -> tuple[str, str, bytes, str] | None:
         """Ask for one object and take the answer, with the id that its content gives; EOFError where the process
         ended before it was whole."""
-        self._running.input.write(f"{name}\n".encode())
+        self._running.input.write(os.fsencode(f"{asked}\n"))
         self._running.input.flush()
         header = self._running.output.readline().split()
-        if header[1:] == [b"missing"]:
+        if header[-1:] in ([b"missing"], [b"ambiguous"]):
             return None
         if len(header) != 3:
             raise EOFError
-        kind, size = header[1].decode(), int(header[2])
+        name, kind, size = header[0].decode(), header[1].decode(), int(header[2])
         hasher = (hashlib.sha1 if len(name) == 40 else hashlib.sha256)(f"{kind} {size}\0".encode())
         content, left = b"", size
         while left:
@@ -220,7 +236,7 @@ class Objects:
                 content = part if not content else content + part
         if len(self._running.output.read(1)) != 1:
             raise EOFError
-        return kind, content if most is None else content[:most], hasher.hexdigest()
+        return name, kind, content if most is None else content[:most], hasher.hexdigest()
 
     def expect(self, name: str, kind: str, most: int | None = None) -> bytes:
         """The content of an object that a tree names, or its first `most` bytes.

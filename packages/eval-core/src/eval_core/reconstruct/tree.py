@@ -161,15 +161,25 @@ def opened(place: Path, revision: str) -> Iterator[Tree]:
     """
     with _worded(None, revision):
         repository = find(place, str(place), _SOURCE)
-    commit = resolved(repository, f"{revision}^{{commit}}") if revision else None
-    if commit is None:
-        raise _unknown(repository, revision)
     with _worded(repository, revision), repository.open("cat-file", "--batch") as running:
         objects = Objects(repository, running)
-        top = _TREE.match(objects.expect(commit, "commit"))
+        try:
+            found = objects.commit(revision)
+        except CouldNot:
+            if not _sound(repository):
+                raise _unknown(repository, revision) from None
+            raise
+        if found is None:
+            raise _unknown(repository, revision)
+        commit, content = found
+        top = _TREE.match(content)
         if top is None:
             raise repository.error("repository-damaged", f"commit {commit} names no tree")
         yield Tree(repository, objects, commit, top[1].decode())
+
+
+def _sound(repository: Repository) -> bool:
+    return repository.run("rev-parse", "--git-dir").returncode == 0
 
 
 def _store(repository: Repository) -> Path | None:
@@ -185,7 +195,7 @@ def _unknown(repository: Repository, revision: str) -> CouldNot:
         return repository.run("rev-parse", *question).stdout.strip() == b"true"
 
     where = reachable(repository)
-    if repository.run("rev-parse", "--git-dir").returncode != 0:
+    if not _sound(repository):
         return CouldNot("repository-damaged", f"{repository.label!r} is not a sound git repository")
     if resolved(repository, "HEAD") is None and revision == "HEAD":
         return CouldNot(

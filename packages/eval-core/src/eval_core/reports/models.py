@@ -74,6 +74,9 @@ class Environment(Closed):
     started: str = Field(description="UTC, ISO 8601.")
     commit: str | None
     dirty: bool | None = Field(description="Whether the work tree had uncommitted changes; null without git.")
+    changed: tuple[str, ...] = Field(
+        default=(), max_length=4, strict=False, description="The first files that were uncommitted."
+    )
     class_: str = Field(alias="class", description="ci, local, or EVAL_ENV_CLASS.")
     ci_run: str | None = None
     process: int | None = None

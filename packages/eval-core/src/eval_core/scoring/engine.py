@@ -19,7 +19,7 @@ from eval_core.scoring.scores import GIVEN, Found, Scores
 #: How equal scores are ordered.
 TIES = ("trec", "id")
 
-Taken = tuple[set[str], dict[str, Found], set[str], set[str], int, str, int, bool]
+Taken = tuple[set[str], dict[str, Found], set[str], set[str], int, str, int, int, bool]
 
 
 class Engine:
@@ -37,16 +37,21 @@ class Engine:
         own: bool = False,
         ranks: bool = True,
         depth: int | None = None,
+        skip_own: bool = False,
     ) -> None:
         if ties not in TIES:
             raise Misuse("usage", f"should be one of {', '.join(TIES)}", key="ties", value=ties)
         self.own = own
         self.duplicates = 0
+        self.skipped = 0
         self._qrels = qrels
         self._measures = tuple(measures)
         self._ties = ties
         self._keeps_ranks = ranks
         self._depth = depth
+        self._skips_own = skip_own
+        #: The grade from which on a document makes its query scorable by one measure at least.
+        self._level = min((measure.rel for measure in measures), default=1)
         self._by_score = False
         self._values = metrics.scorer(self._measures)
         self._found: dict[str, Found] = {}
@@ -74,6 +79,10 @@ class Engine:
         if grades is None:
             self._stray(query)
             return
+        if self._skips_own and (itself := query.encode() if encoded else query) in scores:
+            self.skipped += 1
+            scores = {document: score for document, score in scores.items() if document != itself}
+            rising = sorted(scores.values())
         n = len(rising)
         ranks: dict[str, int] = {}
         tied: list[str] = []
@@ -108,6 +117,10 @@ class Engine:
         if grades is None:
             self._stray(answer.query)
         elif answer.outcome == SCORED:
+            if self._skips_own and answer.query in answer.unique:
+                self.skipped += 1
+                ids = [name for name in answer.ids if name != answer.query]
+                answer = answer._replace(ids=ids, unique=answer.unique - {answer.query})
             # Few documents are judged: each is looked for, rather than all of them numbered.
             place = answer.ids.index
             ranks = {name: place(name) + 1 for name in answer.unique & grades.keys()}
@@ -128,9 +141,9 @@ class Engine:
             there = [rank if rank and rank <= retrieved else None for rank in there]
         levels = grades.values()
         ideal = [grade for grade in levels if grade > 0]
-        if not ideal:
-            return
         ideal.sort(reverse=True)
+        if not ideal or ideal[0] < self._level:
+            return
         found = [(rank, grade) for rank, grade in zip(there, levels, strict=True) if rank and grade > 0]
         found.sort()
         view = Ranked(found, [rank for rank, _ in found], ideal, sorted(filter(None, there)), retrieved)
@@ -143,11 +156,11 @@ class Engine:
     def taken(self) -> Taken:
         """What was taken so far, in the plain types that `marshal` carries from process to process."""
         noted = (self._contradicted, self._tied, self._strangers, self._stranger, self.duplicates)
-        return (self._queries, self._found, *noted, self._by_score)
+        return (self._queries, self._found, *noted, self.skipped, self._by_score)
 
     def join(self, other: Taken) -> bool:
         """Take what another engine took of the same run; False where it took one of the same queries."""
-        queries, found, contradicted, tied, strangers, stranger, duplicates, by_score = other
+        queries, found, contradicted, tied, strangers, stranger, duplicates, skipped, by_score = other
         if not queries.isdisjoint(self._queries):
             return False
         self._queries |= queries
@@ -157,6 +170,7 @@ class Engine:
         self._strangers += strangers
         self._stranger = self._stranger or stranger
         self.duplicates += duplicates
+        self.skipped += skipped
         self._by_score = self._by_score or by_score
         return True
 
@@ -173,7 +187,7 @@ class Engine:
         for query, grades in self._qrels.items():
             if query in self._found:
                 pass
-            elif not any(grade > 0 for grade in grades.values()):
+            elif max(grades.values(), default=0) < self._level:
                 unscorable.append(query)
                 continue
             elif self.own:
@@ -185,6 +199,7 @@ class Engine:
             scored[query] = self._found[query]
         if len(scored) == len(missing):
             raise self._nothing(run, judgements, unscorable, left_out)
+        self._each_has_something(scored, judgements)
         return Scores(
             measures=self._measures,
             ties=self._ties if self._by_score else GIVEN,
@@ -195,16 +210,26 @@ class Engine:
             unscorable=unscorable,
             left_out=left_out,
             duplicates=self.duplicates,
+            skipped=self.skipped,
             contradicted=[query for query in scored if query in self._contradicted],
             tied=[query for query in scored if query in self._tied],
         )
+
+    def _each_has_something(self, scored: Mapping[str, Found], judgements: str) -> None:
+        """Refuse a measure for which nothing is relevant to any query."""
+        for measure in self._measures:
+            if measure.rel > self._level and not any(
+                max(self._qrels[query].values()) >= measure.rel for query in scored
+            ):
+                what = f"no query has a document of grade {measure.rel} or more, so that there is nothing to find"
+                raise Misuse("nothing-relevant", what, file=judgements, key=str(measure))
 
     def _nothing(self, run: str, judgements: str, unscorable: list[str], left_out: list[str]) -> Misuse:
         """Why nothing was scored."""
         if not self._qrels:
             return Misuse("judgements-empty", "no query is judged", file=judgements)
         if len(unscorable) == len(self._qrels):
-            what = "no query has a document of grade 1 or more, so that there is nothing to find"
+            what = f"no query has a document of grade {self._level} or more, so that there is nothing to find"
             return Misuse("nothing-relevant", what, file=judgements)
         if left_out and not self._strangers:
             what = f"no query was answered ({len(left_out)} errored, unscored or unscorable)"

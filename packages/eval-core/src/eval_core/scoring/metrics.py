@@ -21,7 +21,9 @@ ndcg_authors   as LongMemEval's authors have it: ndcg@k with gain 1 and discount
 @k             max(1, log2(rank)), so that ranks 1 and 2 weigh the same
 =============  ==========================================================================  ====================
 
-`ndcg@k(gain=exp)` takes 2^grade - 1 as the gain (Burges et al. 2005). A new measure is one function in `FAMILIES`.
+`ndcg@k(gain=exp)` takes 2^grade - 1 as the gain (Burges et al. 2005). `recall@k(rel=2)` takes documents of grade 2 or
+more as relevant (trec_eval -l 2), and so does every measure but ndcg, whose gain is the grade, and judged@k. A new
+measure is one function in `FAMILIES`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from eval_core.errors import Misuse, did_you_mean
+from eval_core.errors import Misuse
 
 #: Raised by one when any definition here changes: a part of the task key.
 VERSION = "1"
@@ -47,15 +49,20 @@ MOST_EXPONENT = 1000
 
 
 class Measure(NamedTuple):
-    """One measure: `recall@10`, `ndcg@10(gain=exp)`, `mrr`. Its text is its name, and `parse` reads it back."""
+    """One measure: `recall@10`, `ndcg@10(gain=exp)`, `mrr`, `recall@100(rel=2)`. Its text is its name.
+
+    `rel` is the grade from which on a document is relevant; a measure whose gain is the grade has none.
+    """
 
     family: str
     cutoff: int | None = None
     gain: str = "lin"
+    rel: int = 1
 
     def __str__(self) -> str:
         at = "" if self.cutoff is None else f"@{self.cutoff}"
-        return f"{self.family}{at}" + ("" if self.gain == "lin" else f"(gain={self.gain})")
+        gain = "" if self.gain == "lin" else f"(gain={self.gain})"
+        return f"{self.family}{at}{gain}" + ("" if self.rel == 1 else f"(rel={self.rel})")
 
     @property
     def binary(self) -> bool:
@@ -76,6 +83,12 @@ class Ranked(NamedTuple):
     ideal: Sequence[int]
     judged: Sequence[int]
     retrieved: int
+
+    def at(self, rel: int) -> Ranked:
+        """The same with documents of that grade or more as the relevant ones."""
+        found = [(rank, grade) for rank, grade in self.found if grade >= rel]
+        ideal = [grade for grade in self.ideal if grade >= rel]
+        return Ranked(found, [rank for rank, _ in found], ideal, self.judged, self.retrieved)
 
 
 def ranked(pairs: Iterable[tuple[int, int | None]], retrieved: int) -> Ranked:
@@ -188,6 +201,7 @@ class Family(NamedTuple):
     cutoff: str = "needed"  # or "optional", or "none"
     binary: bool = False
     gains: tuple[str, ...] = ("lin",)
+    graded: bool = False  # takes grades, or judged documents of any grade: rel has no meaning
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -197,10 +211,10 @@ FAMILIES: Mapping[str, Family] = {
     "rprec": Family(_rprec, cutoff="none"),
     "hit": Family(_hit, binary=True),
     "all": Family(_all, binary=True),
-    "judged": Family(_judged),
+    "judged": Family(_judged, graded=True),
     "mrr": Family(_mrr, cutoff="optional"),
     "map": Family(_map, cutoff="optional"),
-    "ndcg": Family(_ndcg, cutoff="optional", gains=("lin", "exp")),
+    "ndcg": Family(_ndcg, cutoff="optional", gains=("lin", "exp"), graded=True),
     "ndcg_authors": Family(_ndcg_authors),
 }
 
@@ -208,7 +222,7 @@ FAMILIES: Mapping[str, Family] = {
 BINARY = tuple(name for name, family in FAMILIES.items() if family.binary)
 
 #: Digits of a cut-off at most.
-_DIGITS = 9
+DIGITS = 9
 
 _NAME = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,8}))?(?:\(gain=([a-z]+)\))?")
 _ENDLESS = 10**9
@@ -216,54 +230,34 @@ _ENDLESS = 10**9
 
 @lru_cache(maxsize=512)
 def parse(name: str) -> Measure:
-    """Read a measure's name.
+    """Read a measure's name as files of our own have it; `spelling.read` is for what a person types.
 
     Raises:
         Misuse: no such measure; the nearest is suggested.
     """
     match = _NAME.fullmatch(name)
-    if match and (family := FAMILIES.get(match[1])):
+    if match:
         measure = Measure(match[1], int(match[2]) if match[2] else None, match[3] or "lin")
-        fits = {"needed": measure.cutoff is not None, "optional": True, "none": measure.cutoff is None}
-        if fits[family.cutoff] and measure.gain in family.gains:
+        if fits(measure):
             return measure
-    known = _known(name)
-    if (deep := re.fullmatch(r"[a-z_]+@([0-9]+)(\(.*)?", name)) and len(deep[1]) > _DIGITS:
-        raise Misuse("measure-unknown", f"measure {name!r}: a cut-off has at most {_DIGITS} digits")
-    nearest = did_you_mean(_other_names(name), known)
-    raise Misuse("measure-unknown", f"there is no measure {name!r}{nearest}  (known: {', '.join(known)})")
+    from eval_core.scoring.spelling import unknown
+
+    raise unknown(name)
 
 
-#: What other tools call them, for the suggestion alone.
-_ELSEWHERE = {
-    "p": "precision",
-    "r": "recall",
-    "rr": "mrr",
-    "recip_rank": "mrr",
-    "ap": "map",
-    "success": "hit",
-    "hits": "hit",
-    "ndcg_cut": "ndcg",
-    "map_cut": "map",
-    "r_cap": "recall_cap",
-    "r-prec": "rprec",
-}
+def fits(measure: Measure) -> bool:
+    """Whether there is this measure: its family, with or without a cut-off, its gain, its grade."""
+    family = FAMILIES.get(measure.family)
+    if family is None:
+        return False
+    cut = {"needed": measure.cutoff is not None, "optional": True, "none": measure.cutoff is None}
+    return cut[family.cutoff] and measure.gain in family.gains and (measure.rel == 1 or not family.graded)
 
 
-def _other_names(name: str) -> str:
-    """A name as we would write it, where it is one of another tool's: `P_5`, `RR@10`, `nDCG@10`."""
-    lower = name.lower()
-    match = re.fullmatch(r"([a-z_-]+?)(?:[@_.]([0-9]+))?(\(.*)?", lower)
-    if match is None:
-        return lower
-    at = "" if match[2] is None else f"@{match[2]}"
-    return _ELSEWHERE.get(match[1], match[1]) + at + (match[3] or "")
-
-
-def _known(near: str) -> list[str]:
+def known(near: str) -> list[str]:
     """The measures that there are, at the cut-off that `near` holds, else at 10."""
     digits = re.search(r"[@_.]([1-9][0-9]*)", near)
-    k = digits[1] if digits and len(digits[1]) <= _DIGITS else "10"
+    k = digits[1] if digits and len(digits[1]) <= DIGITS else "10"
     return [
         text
         for name, family in FAMILIES.items()
@@ -311,7 +305,15 @@ def scorer(measures: Sequence[Measure]) -> Callable[[Ranked], list[float]]:
     def values(view: Ranked) -> list[float]:
         return [value(view, k, gain) for value, k, gain in steps]
 
-    return values
+    rels = [m.rel for m in measures]
+    if set(rels) <= {1}:
+        return values
+
+    def by_grade(view: Ranked) -> list[float]:
+        views = {rel: view if rel == 1 else view.at(rel) for rel in set(rels)}
+        return [value(views[rel], k, gain) for rel, (value, k, gain) in zip(rels, steps, strict=True)]
+
+    return by_grade
 
 
 def unjudged_above(

@@ -17,7 +17,8 @@ What is defined here, for files and for loaded data alike:
 - A row of our own run that is errored, unscored or unscorable is left out of the mean and listed; never a 0.
 - A query of the run without judgements is ignored and counted.
 - A query without a document of grade 1 or more cannot be scored: it is listed and not in the mean; the mean of
-  trec_eval -c, in which it counts 0, is given besides. Grades below 1 are judged and not relevant.
+  trec_eval -c, in which it counts 0, is given besides. Grades below 1 are judged and not relevant. By a measure with
+  `rel`, documents are relevant from that grade on, and a query without one is not in the mean of this measure.
 - A ranking is scored to its end, or to `depth` (trec_eval -M); k beyond it adds nothing.
 - No judgements, no ranking, no query in common, nothing to score: errors, never a value. So is a grade too large for an
   exponential gain, whether or not its document was retrieved.
@@ -55,13 +56,20 @@ def evaluate(
     """
     engine = Engine(qrels, measures, ties)
     with uncollected():
-        for query, ranking in run.items():
-            _all_texts(query, ranking)
-            if isinstance(ranking, Mapping):
-                engine.by_score(query, ranking, _rising(query, ranking))
-            else:
-                engine.by_rank(answer_of(query, ranking))
+        _take_loaded(run, engine)
     return engine.result("the run", "the judgements")
+
+
+def _take_loaded(
+    run: Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[str]], engine: Engine
+) -> Engine:
+    for query, ranking in run.items():
+        _all_texts(query, ranking)
+        if isinstance(ranking, Mapping):
+            engine.by_score(query, ranking, _rising(query, ranking))
+        else:
+            engine.by_rank(answer_of(query, ranking))
+    return engine
 
 
 def _all_texts(query: str, documents: Mapping[str, float] | Sequence[str]) -> None:
@@ -95,6 +103,7 @@ def score_files(
     processes: int | None = None,
     ranks: bool = True,
     depth: int | None = None,
+    skip_own: bool = False,
 ) -> Scores:
     """Score a run file against a file of judgements; their forms are told by their content.
 
@@ -106,6 +115,7 @@ def score_files(
         progress: is told (bytes read, bytes in all) of the run, or of this process's part of it.
         ranks: whether `Scores.queries` will be asked for the ranks of judged documents; without, less is kept.
         depth: where each ranking is cut, or None.
+        skip_own: leave out of each ranking the document that has the query's own id, before it is cut.
 
     Raises:
         Faults: lines that are malformed, with file and line.
@@ -119,9 +129,11 @@ def score_files(
         own = kind == "jsonl" and is_own(first)
 
         def engine() -> Engine:
-            return Engine(judgements, measures, ties, own=own, ranks=ranks, depth=depth)
+            return Engine(judgements, measures, ties, own=own, ranks=ranks, depth=depth, skip_own=skip_own)
 
         def take(span: tuple[int, int] | None) -> Engine:
+            if kind == "nested":
+                return _take_nested(run, engine())
             if kind == "trec":
                 return _take_trec(run, engine(), span, progress)
             return _take_lines(run, engine(), span, progress)
@@ -133,6 +145,12 @@ def score_files(
             except Ungrouped:
                 done = _take_trec(run, engine(), None, progress, gathered)
     return done.result(str(run), str(qrels))
+
+
+def _take_nested(run: Path, engine: Engine) -> Engine:
+    from eval_core.scoring.readers import nested
+
+    return _take_loaded(nested.rankings(run), engine)
 
 
 def _take_trec(

@@ -40,12 +40,14 @@ Found = tuple[tuple[float, ...], tuple[int | None, ...], int]
 class Scores:
     """What a run scored.
 
-    `found` holds the queries that are in the mean, in the order of the judgements (`qrels`); those of `missing` are
-    among them, with 0. `unjudged` counts queries of the run without judgements, `unscorable` lists queries without a
-    relevant document, `left_out` queries that our own run did not answer, `duplicates` counts documents dropped as
-    repeats. `contradicted` lists queries of the mean whose rank column (or list) orders documents otherwise than their
-    scores do, `tied` those with a judged document in a tie, which document ids decide. `ties` is `trec`, `id`, or
-    `given` for ranked lists.
+    `found` holds the queries that were scored, in the order of the judgements (`qrels`); those of `missing` are among
+    them, with 0. They are the mean, but for a measure with a `rel`, in which only those with a document of that grade
+    are, and with `zeros`: then every other judged query counts 0. `unjudged` counts queries of the run without
+    judgements, `unscorable` lists queries without a relevant document, `left_out` queries that our own run did not
+    answer, `duplicates` counts documents dropped as repeats, `skipped` queries whose own document was left out.
+    `contradicted` lists queries of the mean whose rank column (or list) orders documents otherwise than their scores
+    do, `tied` those with a judged document in a tie, which document ids decide. `ties` is `trec`, `id`, or `given` for
+    ranked lists.
     """
 
     measures: tuple[Measure, ...]
@@ -59,11 +61,27 @@ class Scores:
     duplicates: int
     contradicted: list[str]
     tied: list[str]
+    skipped: int = 0
+    zeros: bool = False
+
+    @property
+    def every(self) -> int:
+        """How many queries could be in a mean: those scored, and the unscorable."""
+        return len(self.found) + len(self.unscorable)
 
     @property
     def n(self) -> int:
-        """How many queries are in the mean."""
-        return len(self.found)
+        """How many queries are in the mean of a measure that takes every grade."""
+        return self.every if self.zeros else len(self.found)
+
+    @property
+    def level(self) -> int:
+        """The grade that a query needs a document of to be scored at all: the lowest that a measure asks for."""
+        return min((measure.rel for measure in self.measures), default=1)
+
+    def scorable(self, query: str, measure: Measure) -> bool:
+        """Whether something is relevant to a scored query by this measure."""
+        return measure.rel <= self.level or max(self.qrels[query].values()) >= measure.rel
 
     @cached_property
     def queries(self) -> dict[str, QueryScore]:
@@ -76,21 +94,22 @@ class Scores:
         return scored
 
     def values(self, measure: Measure) -> list[float]:
-        """A measure's values, a query each."""
+        """A measure's values, a query each that is in its mean."""
         place = self.measures.index(measure)
-        return [values[place] for values, _, _ in self.found.values()]
+        values = [found[0][place] for query, found in self.found.items() if self.scorable(query, measure)]
+        return values + [0.0] * (self.every - len(values)) if self.zeros else values
 
     def mean(self, measure: Measure) -> float:
         """A measure's mean over the queries."""
         return metrics.mean(self.values(measure))
 
     def mean_with_unscorable(self, measure: Measure) -> float:
-        """A measure's mean with 0 for each unscorable query besides, as `trec_eval -c` has it."""
-        return math.fsum(self.values(measure)) / (self.n + len(self.unscorable))
+        """A measure's mean with 0 for each query to which nothing is relevant besides, as `trec_eval -c` has it."""
+        return math.fsum(self.values(measure)) / self.every
 
     def advice(self) -> str:
         """What to do where scores contradict the ranks beside them, or all are in ties; empty where they do not."""
-        answered = self.n - len(self.missing)
+        answered = len(self.found) - len(self.missing)
         against = f"{len(self.contradicted):,} of {answered:,} queries"
         if self.contradicted and self.ties == GIVEN:
             return (
@@ -118,12 +137,17 @@ class Scores:
         table = {str(measure): self.values(measure) for measure in self.measures}
         judged = (self.qrels[query].values() for query in self.found if query in self.qrels)
         most = dict(zip(table, metrics.most(judged, self.measures), strict=True))
-        if self.n <= DRAWN:
-            return statistics.intervals(table, most)
-        return {
-            name: _expanded(values, most[name] or 1.0) or statistics.intervals({name: values}, most)[name]
-            for name, values in table.items()
-        }
+        found: dict[str, Interval] = {}
+        # Those of the same queries are drawn together.
+        for n in {len(values) for values in table.values()}:
+            alike = {name: values for name, values in table.items() if len(values) == n}
+            if n <= DRAWN:
+                found |= statistics.intervals(alike, most)
+                continue
+            for name, values in alike.items():
+                bounds = _expanded(values, most[name] or 1.0)
+                found[name] = bounds or statistics.intervals({name: values}, most)[name]
+        return {name: found[name] for name in table}
 
 
 def _expanded(values: Sequence[float], most: float) -> Interval | None:

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from eval_core.errors import EvalError
 from eval_core.scoring.readers.run import Ungrouped
-from eval_core.scoring.readers.source import is_gzip
+from eval_core.scoring.readers.source import STDIN, is_packed
 
 if TYPE_CHECKING:
     from eval_core.scoring.engine import Engine
@@ -90,13 +90,15 @@ def parts(run: Path, kind: str, processes: int | None = None) -> list[Span]:
 
     Without `processes`: as many as there are processors for us and parts of 4 MB, 8 at most.
     """
+    if kind == "nested" or run == STDIN:
+        return [(0, 0)]
     size = run.stat().st_size
     if processes is None:
         processes = min(_processors(), size // PART, MOST)
     if processes < 2 or not _can_fork():
         return [(0, size)]
     with run.open("rb") as raw:
-        if is_gzip(raw):
+        if is_packed(raw):
             return [(0, size)]
         ends = [_between(raw, size * share // processes, kind) for share in range(1, processes)]
     places = sorted({0, size, *(end for end in ends if end is not None and end < size)})

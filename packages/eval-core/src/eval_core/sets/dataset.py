@@ -12,6 +12,7 @@ from typing import Any
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Misuse, did_you_mean
 from eval_core.files import BOM, BOM_FAULT, digest_file, unreadable
+from eval_core.scoring import GRADE_RULE, grade_of
 from eval_core.sets.copies import FEWEST, copies
 from eval_core.sets.corpus import (
     CorpusFile,
@@ -139,7 +140,12 @@ class _Collector:
 
 
 def load(
-    folder: Path, *, split: str | None = None, corpus: Path | None = None, keys: Iterable[str] = ()
+    folder: Path,
+    *,
+    split: str | None = None,
+    corpus: Path | None = None,
+    keys: Iterable[str] = (),
+    begins: bool = False,
 ) -> Dataset:
     """Load and check a dataset folder.
 
@@ -148,6 +154,7 @@ def load(
         split: the judgements to take, `qrels/SPLIT.tsv`; the only one, or `test`, where it is not given.
         corpus: the reconstructed `corpus.jsonl`; the folder's own where it is not given.
         keys: document metadata to remember, for arms that filter.
+        begins: the set may have no query and no judgement yet.
 
     Raises:
         Faults: everything wrong with all of its files, with file and line.
@@ -165,7 +172,7 @@ def load(
     collector = _Collector()
     corpus_path = corpus or folder / "corpus.jsonl"
     for path, what in ((corpus_path, "corpus"), (folder / "queries.jsonl", "queries")):
-        if not os.path.isfile(path):
+        if not os.path.isfile(path) and not (begins and what == "queries"):
             what = f"there is no such file; a dataset needs its {what}"
             raise Misuse("dataset-missing", what, file=path)
     documents = _read_corpus(corpus_path, tuple(keys), collector)
@@ -177,10 +184,16 @@ def load(
             documents.lines.keys() | doubtful.documents,
             collector.at(folder / "timeline.jsonl"),
         )
-    split = split or _only_split(folder)
+    split = split or ("test" if begins and not splits_of(folder) else _only_split(folder))
     qrels_path = folder / "qrels" / f"{split}.tsv"
-    judgements, places, doubtful.judged = _read_qrels(qrels_path, collector)
-    queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
+    judgements: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, str], int] = {}
+    if not begins or splits_of(folder):
+        judgements, places, doubtful.judged = _read_qrels(qrels_path, collector)
+    queries: list[Query] = []
+    query_lines: dict[str, int] = {}
+    if not begins or (folder / "queries.jsonl").is_file():
+        queries, query_lines = _read_queries(folder / "queries.jsonl", timeline, collector)
     doubtful.queries = collector.named(folder / "queries.jsonl")
     elsewhere = _judged_elsewhere(folder, split)
     queries = [query for query in queries if query.id in judgements or query.id not in elsewhere]
@@ -207,7 +220,7 @@ def load(
     _check_queries(dataset, query_lines, plain, doubtful, collector)
     for copy in copies(dataset, dataset.corpus.numbered(lambda line, message: None), documents.longest):
         collector.add(corpus_path, copy.line, copy.sentence(), "queries-in-corpus")
-    if not queries and not collector.faults:
+    if not queries and not collector.faults and not begins:
         collector.at(folder / "queries.jsonl")(1, f"holds no query of split {split!r}")
     if collector.faults:
         faults = Faults(collector.faults, consequence=CONSEQUENCE)
@@ -375,7 +388,7 @@ def _read_qrels(
             if tuple(fields) == HEADER:
                 continue
             fault(number, f"expected the header {chr(9).join(HEADER)!r}")
-            if len(fields) != 3 or not _is_grade(fields[2]):
+            if len(fields) != 3 or grade_of(fields[2]) is None:
                 continue
         if len(fields) != 3:
             fault(
@@ -384,23 +397,20 @@ def _read_qrels(
             )
             doubtful.add(line.decode().split()[0])
             continue
-        query, document, grade = fields
-        if not _is_grade(grade):
-            fault(number, f"grade {grade!r} should be a whole number of at least 0")
+        query, document, written = fields
+        if (grade := grade_of(written)) is None:
+            fault(number, f"grade {written!r} should be {GRADE_RULE}")
             doubtful.add(query)
             continue
         first = places.setdefault((query, document), number)
         if first != number:
             fault(number, f"judges {document!r} for {query!r} again (first at line {first})")
             continue
-        judgements.setdefault(query, {})[document] = int(grade)
+        # Below 0 is not relevant, as 0 is: reports and evidence know no grade below.
+        judgements.setdefault(query, {})[document] = max(grade, 0)
     if not header_seen:
         fault(1, f"is empty; expected the header {chr(9).join(HEADER)!r} and judgements")
     return judgements, places, doubtful
-
-
-def _is_grade(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 9
 
 
 def _judged_elsewhere(folder: Path, split: str) -> set[str]:

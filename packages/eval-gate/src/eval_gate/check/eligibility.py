@@ -223,6 +223,8 @@ def misplaced(report: Report, standing: Standing) -> Iterator[tuple[str, Reason]
     again = f"Commit the changes, then measure again:  eval-core measure {report.arm}"
     if environment.dirty is not False:
         what = "outside of git" if environment.dirty is None else "on a tree with uncommitted changes"
+        if environment.changed:
+            what += f": {', '.join(environment.changed[:3])}{', …' if len(environment.changed) > 3 else ''}"
         yield "clean", _refused("tree-dirty", f"it was measured {what}", again)
     elif standing.named and standing.owner:
         pass

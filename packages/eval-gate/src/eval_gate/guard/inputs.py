@@ -17,6 +17,7 @@ from eval_core.files import BOM, unreadable
 from eval_core.imports import read_manifest
 from eval_core.reconstruct.globs import Globs
 from eval_core.reconstruct.tree import Tree
+from eval_core.scoring import GRADE_RULE, grade_of
 from eval_core.sets import HEADER, Archive, CorpusFile, Definition, Folder, Git, encode_id, read_definition
 
 Form = Literal["search-eval", "legacy", "dataset"]
@@ -217,7 +218,7 @@ def _positive(folder: Path) -> dict[str, _Judgement]:
             problem = _fault(fields)
             if problem:
                 faults.append(Fault(problem, file=file, line=number))
-            elif int(fields[2]) > 0:
+            elif (grade_of(fields[2]) or 0) > 0:
                 queries = found.setdefault(fields[1], _Judgement(file, number, [])).queries
                 if fields[0] not in queries:
                     queries.append(fields[0])
@@ -229,8 +230,8 @@ def _positive(folder: Path) -> dict[str, _Judgement]:
 def _fault(fields: list[str]) -> str | None:
     if len(fields) != len(HEADER):
         return f"expected 3 fields with tabs between ({', '.join(HEADER)}), found {len(fields)}"
-    if not (fields[2].isascii() and fields[2].isdigit() and len(fields[2]) <= 9):
-        return f"grade {fields[2]!r} should be a whole number of at least 0"
+    if grade_of(fields[2]) is None:
+        return f"grade {fields[2]!r} should be {GRADE_RULE}"
     if any("\udc80" <= character <= "\udcff" for field in fields for character in field):
         return "not UTF-8"
     return None

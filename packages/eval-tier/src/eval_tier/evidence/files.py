@@ -58,7 +58,7 @@ class Committed:
 
 
 class Working:
-    """The files of a working tree, committed or not."""
+    """The files of a working tree, committed or not, without those of virtual environments, which nobody commits."""
 
     commit: str | None = None
 
@@ -85,7 +85,10 @@ class Working:
     def below(self, path: str) -> Iterator[str]:
         left = MOST_ENTRIES * 10
         for folder, folders, names in os.walk(self._top / path):
-            folders[:] = sorted(name for name in folders if name != ".git")
+            folders[:] = sorted(
+                name for name in folders
+                if name != ".git" and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+            )  # fmt: skip
             for name in sorted(names):
                 yield os.path.relpath(os.path.join(folder, name), self._top).replace(os.sep, "/")
                 left -= 1
@@ -103,20 +106,55 @@ class Working:
             except (OSError, ValueError):
                 return False
             last = place == len(parts) - 1
+            if not last and os.path.exists(here / "pyvenv.cfg"):
+                return False
             if not (stat.S_ISREG(mode) if last and not folder else stat.S_ISDIR(mode)):
                 return False
         return True
 
 
 @contextlib.contextmanager
-def committed(place: Path, revision: str) -> Iterator[Committed]:
-    """The files of a commit of the repository at `place` or above it.
+def committed(place: Path, revision: str) -> Iterator[tuple[Committed, str]]:
+    """The files of a commit of the repository at `place` or above it, and the folder of it that `place` is ("." for
+    the top).
 
     Raises:
         CouldNot: there is no repository or no such commit.
     """
     with opened(place, revision) as tree:
-        yield Committed(tree)
+        top = tree.work.resolve() if tree.work is not None else None
+        yield Committed(tree), base_of(place, top)
+
+
+def top_of(place: Path) -> Path:
+    """The folder at or above `place` that has git's; `place` where none has."""
+    here = place.resolve()
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def base_of(place: Path, top: Path | None) -> str:
+    """The folder of a repository that a path names, relative to its top."""
+    here = place.resolve()
+    return here.relative_to(top).as_posix() if top is not None and here.is_relative_to(top) else "."
+
+
+class Below:
+    """The files below one folder of a repository, by their paths from there."""
+
+    def __init__(self, files: Files, base: str) -> None:
+        self.commit = files.commit
+        self._files, self._base = files, base
+
+    def read(self, path: str) -> bytes | None:
+        name = _inside(path)
+        return None if name is None else self._files.read(f"{self._base}/{name}")
+
+    def folder(self, path: str) -> tuple[str, ...]:
+        return self._files.folder(f"{self._base}/{path}".rstrip("/"))
+
+    def below(self, path: str) -> Iterator[str]:
+        for name in self._files.below(f"{self._base}/{path}".rstrip("/")):
+            yield name.removeprefix(f"{self._base}/")
 
 
 class Absent:
@@ -151,4 +189,4 @@ def _inside(path: str) -> str | None:
     return "/".join(parts) or None
 
 
-__all__ = ["MOST", "Absent", "Committed", "Files", "Working", "committed"]
+__all__ = ["MOST", "Absent", "Below", "Committed", "Files", "Working", "committed"]

@@ -182,7 +182,7 @@ def _rulesets(snapshot: Snapshot, answers: dict[str, Call], found: _Found) -> Un
     if gap is not None:
         found.gaps.append(gap)
         for own, body in islice(_bodies(snapshot, answers), 20):
-            if applies(body, snapshot.branch, _default_branch(snapshot, answers)):
+            if applies(body, snapshot.branch, default_branch(snapshot)):
                 rules = body.get("rules")
                 for rule in rules if isinstance(rules, list) else ():
                     _rule(rule, own, snapshot, answers, found)
@@ -329,7 +329,9 @@ def _has_admins(some: frozenset[str]) -> bool:
 # ------------------------------------------------------------------------------------- conditions
 
 
-def _default_branch(snapshot: Snapshot, answers: dict[str, Call]) -> str | None:
+def default_branch(snapshot: Snapshot) -> str | None:
+    """The default branch, where the forge said it."""
+    answers = snapshot.answers()
     call = answers.get(f"/repos/{snapshot.repository}")
     name = call.body.get("default_branch") if call is not None and isinstance(call.body, dict) else None
     return name if isinstance(name, str) else None

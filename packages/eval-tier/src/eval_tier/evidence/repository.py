@@ -6,22 +6,21 @@ import functools
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
 
 from eval_core.config import CONFIG, Audit, EvalFile
 from eval_core.errors import EvalError
 from eval_core.models import parse_toml
-from eval_tier.evidence.files import MOST, Files
+from eval_tier.evidence.files import MOST, Below, Files
 from eval_tier.evidence.settings import Settings, Unknown
+from eval_tier.evidence.use import Kind, Producer, Use
 from eval_tier.workflow.actions import forge, generic, parse
 from eval_tier.workflow.chain import expand
-from eval_tier.workflow.conditions import Scene, covers, reach, step_runs, truth
+from eval_tier.workflow.changes import hits, touched
 from eval_tier.workflow.launchers import strip
-from eval_tier.workflow.models import EVENTS, Command, Defect, Event, Gap, Job, Place, Step, Truth, Workflow
-from eval_tier.workflow.triggers import started
+from eval_tier.workflow.models import EVENTS, Command, Defect, Gap, Job, Place, Step, Workflow
 
 WORKFLOWS = ".github/workflows"
 
@@ -41,8 +40,6 @@ OTHER_FORGES = (
     ".buildkite/pipeline.yml",
 )
 
-Kind = Literal["measure", "reconstruct", "gate", "publish", "write"]
-
 #: The commands of these packages, by program and verb. A verb with an option after it counts with that option alone.
 OURS: dict[tuple[str, str], tuple[Kind, ...]] = {
     ("eval-core", "measure"): ("measure", "reconstruct"),
@@ -51,87 +48,11 @@ OURS: dict[tuple[str, str], tuple[Kind, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A command of the harness, where a CI file runs it.
-
-    Attributes:
-        kinds: what it is.
-        declared: known by a declaration, and not as one of ours.
-        generic: the job is one that was declared of another forge's file, whose events are not read.
-        order: its place among the commands of the job.
-    """
-
-    kinds: tuple[Kind, ...]
-    command: Command
-    step: Step
-    job: Job
-    workflow: Workflow
-    order: tuple[int, int]
-    declared: bool = False
-    generic: bool = False
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """The chain from the step to the command."""
-        return self.command.chain
-
-    def runs(self, event: Event, branch: str) -> tuple[Truth, str, tuple[Place, ...]]:
-        """Whether it is run for every pull request of a kind; the first reason that keeps it from being run."""
-        if self.generic:
-            return "true", "its job is declared", self.places
-        doubtful: tuple[Truth, str, tuple[Place, ...]] | None = None
-        if self.workflow.faults:
-            # The forge refuses a file that it cannot read whole, or reads it otherwise than we do.
-            doubtful = "unknown", self.workflow.faults[0].what, (self.workflow.faults[0].place,)
-        scene = Scene(branch, started(self.workflow, event, branch)[3])
-        truths = (
-            covers(self.workflow, event, branch),
-            reach(self.workflow, self.job.key, event, branch),
-            (*step_runs(self.step, self.job, event, scene), self.step.place),
-        )
-        for found, why, place in truths:
-            if found == "unknown":
-                doubtful = doubtful or (found, why, (place,))
-            elif found != "true":
-                return found, why, (place,)
-        if doubtful is None and self.command.doubt is not None:
-            return "unknown", f"the command may not be run: {self.command.doubt}", self.places
-        return doubtful or ("true", "", self.places)
-
-    @property
-    def masks(self) -> tuple[tuple[str, Place], ...]:
-        """Why its failure does not fail the job's check, or what needs the job."""
-        found = []
-        if self.command.mask is not None:
-            found.append((self.command.mask, self.places[-1]))
-        for masked, of, place in (
-            (self.step.masked, "step", self.step.place),
-            (self.job.masked, "job", self.job.place),
-        ):
-            if masked is not None and not self._counts_in_a_leg(masked):
-                found.append((f"continue-on-error: {masked} of the {of}", place))
-        return tuple(found)
-
-    def _counts_in_a_leg(self, masked: str) -> bool:
-        """Whether `continue-on-error` is an expression that is false in some leg of the matrix that runs the step."""
-        text = masked.strip()
-        if not (
-            self.job.matrix and text.startswith("${{") and text.endswith("}}") and text.count("${{") == 1
-        ):
-            return False
-        inner = text[3:-2].strip()
-        return any(
-            (leg.get(inner.removeprefix("matrix.")) == "false" or truth(inner, "branch", leg)[0] == "false")
-            and truth(self.step.condition, "branch", leg, self.job.runner, self.step.env)[0] == "true"
-            for leg in self.job.matrix
-        )
-
-
 #: What runs something else, or is one of ours, or asks a model: in a script without any of it nothing is hidden.
 _CALLS = (
-    r"eval|[/$]|(?:^|[\s;&|(])\.\s|\b(?:make|gmake|nox|tox|npm|pnpm|yarn|bun|just|sh|bash|dash|zsh|ksh|source|ssh|nix|"
-    r"docker|podman|earthly|bazel|dagger|xargs|claude|llm|ollama|openai|gemini|codex)\b"
+    r"eval|[/$]|(?:^|[\s;&|(])\.\s|\b(?:make|gmake|nox|tox|npm|pnpm|yarn|bun|just|task|hatch|pdm|rye|pixi|pipenv|poe|"
+    r"mise|invoke|inv|rake|doit|sh|bash|dash|zsh|ksh|source|ssh|nix|docker|podman|earthly|bazel|dagger|xargs|claude|llm|"
+    r"ollama|openai|gemini|codex)\b"
 )
 
 #: A step that runs a script, where it stands, and the commands that it comes to.
@@ -151,6 +72,8 @@ class Evidence:
         missing: Unknown | None = None,
         known: bool = True,
         branch: str | None = None,
+        faults: tuple[Defect, ...] = (),
+        base: str = ".",
     ) -> None:
         """
         Args:
@@ -159,12 +82,18 @@ class Evidence:
             missing: why there are no settings.
             known: whether its files are there to be read at all.
             branch: the default branch, where its clone says so.
+            faults: what of its settings could not be read.
+            base: the folder of the repository whose harness is asked for; workflows stand at the top in any case.
         """
         self.name = name
-        self.files = files
+        self.root = files
+        self.base = base
+        self.files: Files = files if base == "." else Below(files, base)
         self.known = known
         self._branch = branch
         self._audit = audit
+        self._by_job: dict[int, list[tuple[tuple[int, int], str, Command]]] = {}
+        self._faults = faults
         self._settings = settings
         self._missing = missing or Unknown(
             "its settings were never observed",
@@ -174,7 +103,7 @@ class Evidence:
     # ------------------------------------------------------------------ files
 
     def text(self, path: str) -> str | None:
-        """The text of a file; None where none stands there, where it is too large, or is not UTF-8."""
+        """The text of a file below `base`; None where none stands there, where it is too large, or is not UTF-8."""
         raw = self.files.read(path)
         if raw is None or len(raw) >= MOST:
             return None
@@ -182,6 +111,10 @@ class Evidence:
             return raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
+
+    def at(self, path: str, line: int | None = None) -> Place:
+        """The place of a file below `base`."""
+        return Place(path if self.base == "." else f"{self.base}/{path}", line)
 
     @functools.cached_property
     def eval_file(self) -> EvalFile | EvalError | None:
@@ -216,10 +149,10 @@ class Evidence:
         """The CI files of forges other than GitHub that it has."""
         found = []
         for path in OTHER_FORGES:
-            if self.files.read(path) is not None:
+            if self.root.read(path) is not None:
                 found.append(path)
             else:
-                found += [f"{path}/{name}" for name in self.files.folder(path)]
+                found += [f"{path}/{name}" for name in self.root.folder(path)]
         return tuple(found)
 
     # ------------------------------------------------------------------ workflows
@@ -227,18 +160,19 @@ class Evidence:
     @functools.cached_property
     def workflows(self) -> tuple[Workflow, ...]:
         """Its GitHub workflows, in the order of their names."""
-        names = [n for n in self.files.folder(WORKFLOWS) if n.endswith((".yml", ".yaml"))]
+        names = [n for n in self.root.folder(WORKFLOWS) if n.endswith((".yml", ".yaml"))]
         paths = [f"{WORKFLOWS}/{name}" for name in names]
-        return tuple(parse(path, self.files.read(path) or b"", self.files.read) for path in paths)
+        return tuple(parse(path, self.root.read(path) or b"", self.root.read) for path in paths)
 
     @property
     def faults(self) -> Iterator[Defect]:
-        """What of its files could not be read."""
+        """What of its files and settings could not be read."""
+        yield from self._faults
         for workflow in self.workflows:
             yield from workflow.faults
         if isinstance(self.eval_file, EvalError):
             details = self.eval_file.details
-            yield Defect(Place(str(CONFIG), details.line), self.eval_file.message, whole=True)
+            yield Defect(self.at(str(CONFIG), details.line), self.eval_file.message, whole=True)
         yield from (fault for fault in self._declared_jobs[1])
 
     @functools.cached_property
@@ -247,7 +181,7 @@ class Evidence:
         found, faults = [], []
         for said in self.audit.jobs:
             path, _, job = said.rpartition(":")
-            raw = self.files.read(path) if path else None
+            raw = self.root.read(path) if path else None
             if raw is None:
                 faults.append(
                     Defect(Place(path or said), f"a job of it is declared ({said}), and it is not there")
@@ -269,10 +203,13 @@ class Evidence:
             for job in workflow.jobs.values():
                 for step in job.steps:
                     if step.script is not None and self._matters(step):
-                        commands, missed = expand(step, job, self.files.read)
+                        commands, missed = expand(step, job, self.root.read, self._is_folder)
                         gaps += [(gap, workflow, job) for gap in missed]
                         scripts.append((workflow, job, step, tuple(commands)))
         return tuple(scripts), tuple(gaps)
+
+    def _is_folder(self, path: str) -> bool:
+        return next(iter(self.root.below(path)), None) is not None
 
     def _matters(self, step: Step) -> bool:
         """Whether a step's script can come to a command that a rule asks for: it has a word of one, of a path that is
@@ -283,11 +220,14 @@ class Evidence:
     @functools.cached_property
     def _words(self) -> re.Pattern[str]:
         said = self.audit
-        paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml")
-        commands = [words[0] for _, patterns in self._patterns for words in patterns if words]
-        named = {re.escape(path.rsplit("/", 1)[-1]) for path in paths} | {
-            re.escape(c).replace(r"\*", "") for c in commands
-        }
+        paths = (*said.floors, *said.inputs, *said.provenance, "floors.toml", "policy")
+        # Of a declared command the longest literal text: `python` alone would take every script of the fleet.
+        commands = [
+            max(part.split("*"), key=len)
+            for _, patterns in self._patterns
+            for part in (max(p, key=len) for p in patterns if p)
+        ]
+        named = {re.escape(text) for text in (*(path.rsplit("/", 1)[-1] for path in paths), *commands)}
         return re.compile(rf"{_CALLS}|{'|'.join(sorted(named))}")
 
     @property
@@ -311,7 +251,44 @@ class Evidence:
                 if kinds:
                     other = any(workflow is read for read in self._declared_jobs[0])
                     uses.append(Use(kinds, command, step, job, workflow, (place, order), said, other))
-        return tuple(uses)
+        return tuple(self._doubted(use) for use in uses)
+
+    def _doubted(self, use: Use) -> Use:
+        """A use, with the doubt that what leads to it was changed before it in its job."""
+        written = {place.file for place in use.places[1:]}
+        for path, command in self.changes(use) if written else ():
+            if path != "." and (hit := next((file for file in written if hits(path, file)), None)):
+                return replace(use, doubt=f"{hit} is changed before, at {command.chain[-1]}")
+        return use
+
+    def changes(self, until: Use, after: Use | None = None) -> Iterator[tuple[str, Command]]:
+        """The paths that the job of a use changes before it (after another use of that job), each with the command."""
+        start = after.order if after is not None and after.job is until.job else (-1, -1)
+        for order, path, command in self._touched(until.job):
+            if start < order < until.order:
+                yield path, command
+
+    def _touched(self, job: Job) -> list[tuple[tuple[int, int], str, Command]]:
+        """All paths that a job's commands change, in their order."""
+        held = self._by_job.get(id(job))
+        if held is None:
+            held = self._by_job[id(job)] = [
+                ((place, order), path, command)
+                for place, step in enumerate(job.steps)
+                if step.script is not None
+                for order, command in enumerate(expand(step, job, self.root.read, self._is_folder)[0])
+                for path in touched(command)
+            ]
+        return held
+
+    @functools.cached_property
+    def elsewhere(self) -> str | None:
+        """A folder other than `base` in which a command of ours is run."""
+        return next(
+            (c.folder for *_, commands in self.scripts for c in commands
+             if c.folder != self.base and (c.words[:1] or ("",))[0] in ("eval-core", "eval-gate")),
+            None,
+        )  # fmt: skip
 
     def of(self, kind: Kind) -> tuple[Use, ...]:
         """The uses of a kind."""
@@ -322,6 +299,8 @@ class Evidence:
         if not words or {"--help", "-h", "--version"} & set(words):
             return (), False
         verb = next((word for word in words[1:] if not word.startswith("-")), "")
+        if words[0] in ("eval-core", "eval-gate") and command.folder != self.base:
+            return (("write",), False) if "--write" in words else ((), False)
         if (words[0], verb) in OURS:
             return OURS[words[0], verb], False
         if words[0] == "eval-core" and verb == "publish" and "--check" in words:
@@ -370,15 +349,38 @@ class Evidence:
         return first.job.key in needed(then.workflow, then.job)
 
     def _standing(self, use: Use) -> tuple[int, ...]:
-        runs = [use.runs(event, self.branch)[0] == "true" for event in EVENTS[:2]]
-        return (sum(runs), -len(use.masks), not use.declared)
+        """How well a use stands for its kind: the rules that it meets, those that the others rest on first."""
+        runs = sum(use.runs(event, self.branch)[0] == "true" for event in EVENTS[:2])
+        grades = "gate" in use.kinds and any(self.precedes(first, use) for first in self.of("measure"))
+        return (runs, -len(use.masks), grades, self.producer(use) is not None, not use.declared)
+
+    def producer(self, use: Use) -> Producer | None:
+        """The required check that stands for a use: its own job's first, else that of a job that needs it."""
+        settings = self.settings
+        if isinstance(settings, Unknown) or isinstance(settings.required, Unknown):
+            return None
+        found: list[Producer] = []
+        for context in settings.required:
+            for job in use.workflow.jobs.values():
+                if context.name in (use.checks if job is use.job else job.checks):
+                    if job is use.job:
+                        found.insert(0, Producer(context, job, True))
+                    elif use.job.key in needed(use.workflow, job):
+                        found.append(Producer(context, job, False))
+        return found[0] if found else None
 
     # ------------------------------------------------------------------ settings
 
     @property
     def settings(self) -> Settings | Unknown:
         """What the forge's settings are, or why that is not known."""
-        return self._settings if self._settings is not None else self._missing
+        if self._settings is None:
+            return self._missing
+        forge = self._settings.forge
+        if forge not in ("github", "gitea", "forgejo") and self.workflows and not self.audit.jobs:
+            what = f"the snapshot is of {forge}, which does not run {WORKFLOWS}"
+            return Unknown(what, 'declare the job that grades: audit.jobs = ["FILE:JOB"]')
+        return self._settings
 
 
 def needed(workflow: Workflow, job: Job) -> set[str]:

@@ -126,6 +126,7 @@ class Settings:
         queue: merges go through a queue.
         admins: what is required binds administrators, too.
         bypass: who may pass by every rule that requires one of the checks; one rule without them still enforces it.
+        default: the repository's default branch, where the forge said it.
         partial: more may be required than `required` says: a check that it lacks is unknown then, not optional.
     """
 
@@ -142,6 +143,7 @@ class Settings:
     admins: bool | Unknown
     bypass: tuple[str, ...] | Unknown
     notes: tuple[str, ...] = ()
+    default: str | None = None
     partial: Unknown | None = None
 
 
@@ -201,9 +203,9 @@ def read_settings(raw: bytes, file: str, now: datetime, *, inside: bool = False)
         found = _brought(snapshot.settings, snapshot.forge)
         required = found.pop("required")
     else:
-        from eval_tier.evidence.github import interpret
+        from eval_tier.evidence.github import default_branch, interpret
 
-        found = interpret(snapshot)
+        found = interpret(snapshot) | {"default": default_branch(snapshot)}
         required = found.pop("required")
     return Settings(
         repository=snapshot.repository,
@@ -239,6 +241,15 @@ def _brought(given: Brought, forge: str) -> dict[str, Any]:
         return Unknown(f"the snapshot does not say {what}", mend) if value is None else value
 
     checks = given.required
+    pipelines = given.pipelines or {}
+    if forge == "gitlab" and checks:
+        # A check of a pipeline binds a merge only where pipelines must succeed, skipped ones left out.
+        if pipelines.get("only_allow_merge_if_pipeline_succeeds") is False:
+            checks = ()
+        elif pipelines.get("only_allow_merge_if_pipeline_succeeds") is not True or pipelines.get(
+            "allow_merge_on_skipped_pipeline"
+        ):
+            checks = None
     source = f"settings of {forge}"
     return {
         "required": known(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import ClassVar
 
-from eval_tier.evidence.repository import Evidence, Use
+from eval_tier.evidence.repository import Evidence
 from eval_tier.evidence.settings import Unknown
+from eval_tier.evidence.use import Use
 from eval_tier.models import Basis, Finding, Half, Outcome
 from eval_tier.workflow.models import EVENTS, Event, Place
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import posixpath
 import re
+from collections.abc import Sequence
 
+from eval_core.console import count
 from eval_core.errors import EvalError
 from eval_core.models import parse_toml
 from eval_core.sets.definition import Definition
 from eval_tier.evidence.repository import Evidence
+from eval_tier.evidence.use import Use
 from eval_tier.models import Finding
 from eval_tier.rules.base import Rule, command_of
-from eval_tier.workflow.models import Job, Place, Step, Workflow
+from eval_tier.workflow.changes import foreign, hits
+from eval_tier.workflow.models import Place, Step, Workflow
 
 #: Events that only an owner starts, so that no fork reaches what they can.
 OWNED = ("schedule", "workflow_dispatch", "repository_dispatch", "push", "release")
 
 #: `secrets.NAME`, but for the token that every run has.
-_SECRET = re.compile(r"secrets\s*(?:\.|\[\s*')\s*(?!GITHUB_TOKEN\b)([A-Za-z_]\w*)", re.IGNORECASE)
+_SECRET = re.compile(
+    r"secrets\s*(?:\.|\[\s*')\s*(?!GITHUB_TOKEN\b)([A-Za-z_]\w*)|toJSON\(\s*(secrets)\s*\)", re.IGNORECASE
+)
 
 _HEAD = re.compile(r"github\.event\.pull_request\.head\b|github\.head_ref|refs/pull/", re.IGNORECASE)
 
@@ -42,6 +50,9 @@ class Measures(Rule):
             place = Place(evidence.other_forges[0])
             what = "its CI is not GitHub's, and no job of it is declared"
             return self.says("unknown", what, (place,), mend='declare the job: audit.jobs = ["FILE:JOB"]')
+        if evidence.elsewhere is not None:
+            what = f"our commands are run in {evidence.elsewhere!r}, and this is about {evidence.base!r}"
+            return self.says("unknown", what, mend=f"eval-tier audit {evidence.elsewhere}")
         if gap := next(iter(evidence.gaps), None):
             what = f"no step that could be read measures, and this could not be: {gap[0].what}"
             return self.says("unknown", what, gap[0].chain, mend="declare the command: audit.measure")
@@ -86,13 +97,14 @@ class Reconstructs(Rule):
         for path in inputs:
             if not (evidence.text(path) or "").strip():
                 what = f"the input {path!r} that is declared is not a file of the commit, or is empty"
-                return self.says("refuted", what, (Place(path),), mend="commit it, or build it in the job")
+                return self.says(
+                    "refuted", what, (evidence.at(path),), mend="commit it, or build it in the job"
+                )
         use = evidence.measuring or evidence.gate
-        if use is not None and not use.generic and not checks_out(use.job):
-            what = "the job that measures does not check the repository out"
-            return self.says("refuted", what, (use.job.place,), mend="check it out first: actions/checkout")
+        if use is not None and (finding := self._changed(evidence, use, list(inputs))):
+            return finding
         held = f"{len(inputs)} declared input{'s' if len(inputs) > 1 else ''} of the commit"
-        return self.says("proven", held, tuple(map(Place, inputs)), basis="declared")
+        return self.says("proven", held, tuple(map(evidence.at, inputs)), basis="declared")
 
     def _ours(self, evidence: Evidence) -> Finding:
         assert evidence.ours is not None  # noqa: S101  # asked by the only caller
@@ -104,7 +116,9 @@ class Reconstructs(Rule):
                 path = f"{folder}/corpus.jsonl"
                 if not (evidence.text(path) or "").strip():
                     what = f"{folder!r} has no dataset.toml that names sources, and no corpus.jsonl in the commit"
-                    return self.says("refuted", what, (Place(folder),), mend="commit the set, or its recipe")
+                    return self.says(
+                        "refuted", what, (evidence.at(folder),), mend="commit the set, or its recipe"
+                    )
             else:
                 from pathlib import Path
 
@@ -112,22 +126,45 @@ class Reconstructs(Rule):
                     parse_toml(text, Definition, Path(path), "definition")
                 except EvalError as error:
                     return self.says(
-                        "refuted", error.message, (Place(path, error.details.line),), mend="mend it"
+                        "refuted", error.message, (evidence.at(path, error.details.line),), mend="mend it"
                     )
-            places.append(Place(path))
+            places.append(evidence.at(path))
         if evidence.measuring is None:
             return self.says(
                 "unknown", "the sets are in the commit, and nothing in CI builds them", tuple(places)
             )
-        if not evidence.measuring.generic and not checks_out(evidence.measuring.job):
-            what = "the job that measures does not check the repository out"
-            return self.says(
-                "refuted", what, (evidence.measuring.job.place,), mend="actions/checkout comes first"
-            )
+        folders = [arm.dataset.rstrip("/") for arm in evidence.ours.arms.values()]
+        if finding := self._changed(evidence, evidence.measuring, [*folders, "eval.toml"]):
+            return finding
         what = (
             "eval-core measure builds each corpus from its recipe, and refuses one that differs from its pins"
         )
         return self.says("proven", what, tuple(places))
+
+    def _changed(self, evidence: Evidence, use: Use, inputs: Sequence[str]) -> Finding | None:
+        """Why the files that are measured may not be those of the pull request."""
+        if use.generic:
+            return None
+        if why := foreign(use.job, use.step):
+            return self.says(
+                "refuted", why[0], (why[1],), mend="actions/checkout comes first, as it is by default"
+            )
+        held = [evidence.at(path).file for path in inputs]
+        for path, command in evidence.changes(use):
+            if path == ".":
+                what = f"the files are changed before they are measured: `{' '.join(command.words[:4])}`"
+                return self.says("unknown", what, command.chain, mend="measure what was checked out")
+            if hit := next((one for one in held if hits(path, one)), None):
+                what = f"{hit!r} is changed before it is measured, by `{command.words[0] if command.words else '>'}`"
+                return self.says("refuted", what, command.chain, mend="measure what was checked out")
+        for step in use.job.steps[: use.order[0]]:
+            into = step.inputs.get("path", "").strip()
+            if (step.uses or "").startswith(("actions/download-artifact@", "actions/cache")) and any(
+                hits(posixpath.normpath(line), one) for line in into.split() for one in held
+            ):
+                what = f"{into!r} comes from elsewhere before it is measured"
+                return self.says("refuted", what, (step.place,), mend="measure what was checked out")
+        return None
 
 
 class Queries(Rule):
@@ -143,21 +180,28 @@ class Queries(Rule):
         if not arms:
             what = "every arm is of the owner's lane, so that a pull request measures none"
             return self.says(
-                "refuted", what, (Place("eval.toml"),), mend="give an arm the lane of pull requests"
+                "refuted", what, (evidence.at("eval.toml"),), mend="give an arm the lane of pull requests"
             )
         places = []
         for folder in dict.fromkeys(arm.dataset.rstrip("/") for arm in arms.values()):
             path = f"{folder}/queries.jsonl"
-            if not (evidence.text(path) or "").strip():
-                what = f"{path!r} is not in the commit, or empty"
-                return self.says("refuted", what, (Place(path),), mend="commit judged queries")
-            places.append(Place(path))
-        return self.says("proven", f"{len(arms)} arms on {len(places)} sets with queries", tuple(places))
+            if not _has_query(evidence.text(path) or ""):
+                what = f"{path!r} is not in the commit, or holds no query"
+                return self.says("refuted", what, (evidence.at(path),), mend="commit judged queries")
+            judged = f"{folder}/qrels/test.tsv"
+            if len((evidence.text(judged) or "").split("\n", 2)) < 3:
+                what = f"{judged!r} is not in the commit, or holds no judgement"
+                return self.says("refuted", what, (evidence.at(judged),), mend="commit judged queries")
+            places.append(evidence.at(path))
+        said = f"{count(len(arms), 'arm')} on {count(len(places), 'set')} with queries"
+        return self.says("proven", said, tuple(places))
 
     def _declared(self, evidence: Evidence) -> Finding:
         held = [path for path in evidence.audit.inputs if (evidence.text(path) or "").strip()]
         if held:
-            return self.says("proven", f"{held[0]} is not empty", tuple(map(Place, held)), basis="declared")
+            return self.says(
+                "proven", f"{held[0]} is not empty", tuple(map(evidence.at, held)), basis="declared"
+            )
         return self.says("unknown", "no file of queries is declared", mend='audit.inputs = ["queries.jsonl"]')
 
 
@@ -168,14 +212,23 @@ class Keyless(Rule):
     id, tier, title, requires = "T105", 1, "measuring reads no secret on a pull request", ("T101",)
 
     def check(self, evidence: Evidence) -> Finding:
+        mend = "measure without it, or in a lane of yours"
         for use in (evidence.measuring, evidence.gate):
             if use is None or not _on_pull_request(use.workflow):
                 continue
             if found := _secrets(use.step):
                 what = f"`{command_of(use)}` is given secrets.{found}"
-                return self.says(
-                    "refuted", what, (use.step.place,), mend="measure without it, or in a lane of yours"
-                )
+                return self.says("refuted", what, (use.step.place,), mend=mend)
+            for step in use.job.steps[: use.order[0]]:
+                found = _secrets(step)
+                if found and "GITHUB_ENV" in (step.script or ""):
+                    what = f"`{command_of(use)}` is given secrets.{found} by an earlier step"
+                    return self.says("refuted", what, (step.place, use.step.place), mend=mend)
+                if found and step.uses and not step.uses.startswith("actions/checkout@"):
+                    what = (
+                        f"`{step.uses.partition('@')[0]}` is given secrets.{found} in the job that measures"
+                    )
+                    return self.says("unknown", what, (step.place,), mend=mend)
         return self.says("proven", "no secret is given to what measures and grades")
 
 
@@ -229,12 +282,13 @@ def half_step(evidence: Evidence) -> tuple[str, str] | None:
     return None
 
 
-def checks_out(job: Job) -> bool:
-    """Whether a job has the repository's files."""
-    return any(
-        (step.uses or "").startswith("actions/checkout@") or "git clone" in (step.script or "")
-        for step in job.steps
-    )
+def _has_query(text: str) -> bool:
+    """Whether the first line of a file of queries is one."""
+    try:
+        first = json.loads(next((line for line in text.splitlines() if line.strip()), ""))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and bool({"_id", "id"} & set(first))
 
 
 def _on_pull_request(workflow: Workflow) -> bool:
@@ -244,7 +298,7 @@ def _on_pull_request(workflow: Workflow) -> bool:
 def _secrets(step: Step) -> str | None:
     for text in (*step.env.values(), *step.inputs.values(), step.script or ""):
         if found := _SECRET.search(text):
-            return found[1]
+            return found[1] or found[2]
     return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from eval_core.errors import EvalError
 from eval_tier.evidence.repository import Evidence
@@ -14,7 +16,8 @@ from eval_tier.rules.floored import POLICY, floors_of
 from eval_tier.workflow.models import Place
 
 #: A number of a page that a report stands behind.
-_MARK = re.compile(r"<!--\s*metric\b")
+_MARK = re.compile(r"<!--\s*metrics?\b")
+_PAGES = (".md", ".html", ".htm")
 
 
 class Graded(Rule):
@@ -39,7 +42,7 @@ class Graded(Rule):
             return self.says(
                 "proven",
                 "eval-gate check requires provenance",
-                (Place(f"{POLICY}/floors.toml"), *gate.places),
+                (evidence.at(f"{POLICY}/floors.toml"), *gate.places),
             )
         mend = 'require = ["head", "clean", "provenance"]  in policy/floors.toml'
         return self.says("refuted", "the gate does not require provenance", gate.places, mend=mend)
@@ -73,9 +76,16 @@ class Published(Rule):
 
 class Covered(Rule):
     """A number that nothing checks drifts from what was measured. Each page with marked numbers must be named by a
-    publish step; numbers of other repositories' pages are covered by their declared publish command."""
+    publish step; numbers of other repositories' pages are covered by their declared publish command. A number without
+    a mark is not seen: mark each that you quote."""
 
-    id, tier, title, requires, declarable = "T303", 3, "every outward number is covered", ("T302",), True
+    id, tier, title, requires, declarable = (
+        "T303",
+        3,
+        "every marked number of a page is covered",
+        ("T302",),
+        True,
+    )
 
     def check(self, evidence: Evidence) -> Finding:
         uses = evidence.of("publish")
@@ -84,22 +94,27 @@ class Covered(Rule):
         if all(use.declared for use in uses):
             what = f"`{command_of(uses[0])}` covers the outward numbers, as declared"
             return self.says("proven", what, uses[0].places, basis="declared")
-        named = {word for use in uses for word in use.command.words}
-        pages = []
+        named = {word for use in uses for word in use.command.words if word.endswith(_PAGES)}
+        checked = []
         for path in evidence.files.below(""):
-            if path.endswith(".md") and path.count("/") < 3 and _MARK.search(evidence.text(path) or ""):
-                pages.append(path)
-                if path not in named and path.count("/") == 0:
-                    what = f"{path!r} has marked numbers, and no step checks it"
-                    return self.says(
-                        "refuted", what, (Place(path),), mend=f"eval-core publish --check {path}"
-                    )
-        checked = [path for path in pages if path in named]
+            text = (evidence.text(path) or "") if path.endswith(_PAGES) else ""
+            if not _MARK.search(text):
+                continue
+            from eval_core.publish import marks
+
+            held = marks.find(Path(path), text).marks  # a mark in code is an example
+            if not held:
+                continue
+            if not any(fnmatchcase(path, word.removeprefix("./")) for word in named):
+                what = f"{path!r} has marked numbers, and no step checks it"
+                mend = f"eval-core publish --check {path}"
+                return self.says("refuted", what, (evidence.at(path, held[0].line),), mend=mend)
+            checked.append(path)
         if not checked:
             what = "the pages that are checked hold no marked number: the check looks at nothing"
             return self.says("refuted", what, uses[0].places, mend="mark the numbers: docs on publishing")
         return self.says(
-            "proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(Place, checked))
+            "proven", f"{', '.join(checked)}: marked numbers are held", tuple(map(evidence.at, checked))
         )
 
 
@@ -115,13 +130,15 @@ def _sidecars(rule: Rule, evidence: Evidence, places: tuple[Place, ...]) -> Find
             held = json.loads(evidence.text(path) or "")
         except (ValueError, RecursionError):
             what = f"the provenance file {path!r} that is declared is absent or not JSON"
-            return rule.says("refuted", what, (Place(path),), mend="write it with the numbers, and commit it")
+            return rule.says(
+                "refuted", what, (evidence.at(path),), mend="write it with the numbers, and commit it"
+            )
         if not isinstance(held, dict) or not held:
             return rule.says(
-                "refuted", f"{path!r} records nothing", (Place(path),), mend="record what produced them"
+                "refuted", f"{path!r} records nothing", (evidence.at(path),), mend="record what produced them"
             )
     return rule.says(
-        "proven", f"{paths[0]} is read, as declared", (Place(paths[0]), *places), basis="declared"
+        "proven", f"{paths[0]} is read, as declared", (evidence.at(paths[0]), *places), basis="declared"
     )
 
 

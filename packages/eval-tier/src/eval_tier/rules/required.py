@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from typing import ClassVar
 
-from eval_tier.evidence.repository import Evidence, Use, needed
-from eval_tier.evidence.settings import Context, Unknown
+from eval_tier.evidence.repository import Evidence, needed
+from eval_tier.evidence.settings import Unknown
+from eval_tier.evidence.use import Use
 from eval_tier.models import Finding, Half
 from eval_tier.rules.base import Rule, command_of
-from eval_tier.workflow.aggregate import honest
+from eval_tier.workflow.aggregate import STATUS, carries, honest
 from eval_tier.workflow.conditions import covers, reach
 from eval_tier.workflow.models import Job, Workflow
 
@@ -17,37 +18,25 @@ from eval_tier.workflow.models import Job, Workflow
 ACTIONS = 15368
 
 
-@dataclass(frozen=True)
-class Producer:
-    """A job whose check is required and stands for the gate: its own, or that of a job that needs it."""
-
-    context: Context
-    workflow: Workflow
-    job: Job
-    direct: bool
-
-
-def producer(evidence: Evidence, gate: Use) -> Producer | None:
-    """The required check that stands for the gate: its own job's first, else that of a job that needs it."""
-    settings = evidence.settings
-    if isinstance(settings, Unknown) or isinstance(settings.required, Unknown):
-        return None
-    found: list[Producer] = []
-    for context in settings.required:
-        for job in gate.workflow.jobs.values():
-            if context.name in job.checks:
-                if job is gate.job:
-                    found.insert(0, Producer(context, gate.workflow, job, True))
-                elif gate.job.key in needed(gate.workflow, job):
-                    found.append(Producer(context, gate.workflow, job, False))
-    return found[0] if found else None
-
-
 def posted(evidence: Evidence, name: str) -> list[tuple[Workflow, Job]]:
     """The jobs that post a check of a name on a pull request: not those that are only called, or run by the clock."""
     apart = {"workflow_call", "schedule"}
     workflows = [one for one in evidence.workflows if not one.triggers or set(one.triggers) - apart]
     return [(one, job) for one in workflows for job in one.jobs.values() if name in job.checks]
+
+
+def may_post(evidence: Evidence, name: str) -> Job | None:
+    """A job whose checks follow from an expression, and may have this name."""
+    for job in (job for workflow in evidence.workflows for job in workflow.jobs.values()):
+        pattern = ".*".join(map(re.escape, re.split(r"\$\{\{.*?\}\}", job.template)))
+        if (
+            job.open
+            and name not in job.checks
+            and "${{" in job.template
+            and re.fullmatch(f"{pattern}( \\(.*\\))?", name)
+        ):
+            return job
+    return None
 
 
 class _Effect(Rule):
@@ -76,7 +65,7 @@ class Required(_Effect):
             return self.says("proven", what, (gate.job.place,), evidence=evidence)
         if isinstance(settings.required, Unknown):
             return self.asked(settings.required, f"whether the check {names} is required {where}", evidence)
-        found = producer(evidence, gate)
+        found = evidence.producer(gate)
         if found is not None:
             through = "" if found.direct else f", which needs {gate.job.key!r}"
             what = f'"{found.context.name}" is required {where} by {found.context.source}{through}'
@@ -106,7 +95,7 @@ class Single(_Effect):
 
     def check(self, evidence: Evidence) -> Finding:
         gate = evidence.gate
-        found = producer(evidence, gate) if gate is not None else None
+        found = evidence.producer(gate) if gate is not None else None
         if found is None:
             return self.says(
                 "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
@@ -118,6 +107,11 @@ class Single(_Effect):
             places = tuple(job.place for _, job in jobs)
             return self.says(
                 "refuted", what, places, mend="give each job a name of its own", evidence=evidence
+            )
+        if other := may_post(evidence, name):
+            what = f"the checks of {other.key!r} follow from an expression, and may be {name!r}"
+            return self.says(
+                "unknown", what, (other.place,), mend="give it a literal name", evidence=evidence
             )
         if found.context.app not in (None, ACTIONS):
             what = (
@@ -192,19 +186,23 @@ class Honest(_Effect):
 
     def check(self, evidence: Evidence) -> Finding:
         gate = evidence.gate
-        found = producer(evidence, gate) if gate is not None else None
+        found = evidence.producer(gate) if gate is not None else None
         if gate is None or found is None:
             return self.says(
                 "unknown", "which required check stands for the gate is not known", mend=_snapshot(evidence)
             )
         if found.direct:
-            return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
+            return self._direct(evidence, gate)
         if any(place == gate.job.place for _, place in gate.masks):
             what = f"continue-on-error of {gate.job.key!r} makes its result a success for {found.job.key!r}"
             return self.says("refuted", what, (gate.job.place,), mend="take it away", evidence=evidence)
+        if lost := carries(gate.workflow, found.job, gate.job.key):
+            what = f"the job {lost!r} succeeds where {gate.job.key!r} fails, and {found.job.key!r} looks at it alone"
+            mend = f"let {found.job.key!r} need {gate.job.key!r} itself"
+            return self.says("refuted", what, (gate.workflow.jobs[lost].place,), mend=mend, evidence=evidence)
         for event in ("fork", "branch"):
-            truth, why, place = reach(found.workflow, found.job.key, event)
-            if covers(found.workflow, event, evidence.branch)[0] == "true" and truth in ("false", "varies"):
+            truth, why, place = reach(gate.workflow, found.job.key, event)
+            if covers(gate.workflow, event, evidence.branch)[0] == "true" and truth in ("false", "varies"):
                 what = f"{found.job.key!r} is not run for every pull request: {why}"
                 return self.says("refuted", what, (place,), mend="if: always()", evidence=evidence)
         answer, why, place = honest(found.job)
@@ -217,6 +215,25 @@ class Honest(_Effect):
         return self.says(
             "proven", f"{found.job.key!r} fails unless every job succeeded", (place,), evidence=evidence
         )
+
+    def _direct(self, evidence: Evidence, gate: Use) -> Finding:
+        """A job that needs others is skipped where one of them fails, unless its `if` says otherwise."""
+        if STATUS.search(gate.job.condition or ""):
+            return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
+        settings = evidence.settings
+        required = (
+            ()
+            if isinstance(settings, Unknown) or isinstance(settings.required, Unknown)
+            else settings.required
+        )
+        names = {context.name for context in required}
+        for key in sorted(needed(gate.workflow, gate.job)):
+            other = gate.workflow.jobs[key]
+            if not names & set(other.checks):
+                what = f"{gate.job.key!r} is skipped where {key!r} fails, and a skipped check passes"
+                mend = f'require "{other.checks[0]}", too, or one job with `if: always()` that needs both'
+                return self.says("refuted", what, (gate.job.place, other.place), mend=mend, evidence=evidence)
+        return self.says("not-applicable", "the gate's own check is required", evidence=evidence)
 
 
 def _snapshot(evidence: Evidence) -> str:

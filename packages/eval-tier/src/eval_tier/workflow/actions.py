@@ -13,7 +13,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eval_tier.workflow import yaml
 from eval_tier.workflow.models import Defect, Job, Place, Step, Trigger, Workflow
-from eval_tier.workflow.yaml import entries, get, line, text, texts
+from eval_tier.workflow.yaml import entries, fields, get, line, text, texts
 
 #: The content of a file of the audited repository by its path; None where no regular file stands there.
 Reader = Callable[[str], bytes | None]
@@ -105,12 +105,15 @@ class _Defaults:
     shell: str | None = None
     folder: str = "."
 
-    def within(self, scope: _Scope, node: Node | None) -> _Defaults:
-        run = get(get(node, "defaults"), "run")
+    def within(self, scope: _Scope, held: Mapping[str, Node]) -> _Defaults:
+        """These with what the fields of a workflow or a job say."""
+        if "defaults" not in held and "env" not in held:
+            return self
+        run = fields(get(held.get("defaults"), "run"))
         return _Defaults(
-            scope.env(get(node, "env"), self.env),
-            scope.text(get(run, "shell")) or self.shell,
-            _folder(scope.text(get(run, "working-directory")), self.folder),
+            scope.env(held.get("env"), self.env),
+            scope.text(run.get("shell")) or self.shell,
+            _folder(scope.text(run.get("working-directory")), self.folder),
         )
 
 
@@ -189,8 +192,9 @@ def _triggers(scope: _Scope, node: Node | None, faults: list[Defect]) -> dict[st
 
 def _jobs(scope: _Scope, root: Node, outer: _Defaults) -> dict[str, Job]:
     """The jobs of one file, those of the reusable workflows that they call in their place."""
-    defaults = outer.within(scope, root)
-    node = get(root, "jobs")
+    held = fields(root)
+    defaults = outer.within(scope, held)
+    node = held.get("jobs")
     inner: dict[str, dict[str, Job]] = {}
     for key, (at, body) in entries(node).items():
         inner[key] = _job(scope, key, at, body, defaults)
@@ -210,7 +214,9 @@ def _jobs(scope: _Scope, root: Node, outer: _Defaults) -> dict[str, Job]:
                     needs.extend(inner[need])
                 else:
                     faults.append(Defect(job.place, f"needs {need!r}, which is not a job of this workflow"))
-            jobs[key] = replace(job, needs=tuple(dict.fromkeys(needs)), faults=tuple(faults))
+            if job.needs:
+                job = replace(job, needs=tuple(dict.fromkeys(needs)), faults=tuple(faults))
+            jobs[key] = job
     return jobs
 
 
@@ -221,33 +227,37 @@ def _job(scope: _Scope, key: str, at: Node, body: Node, outer: _Defaults) -> dic
             key: Job(place, key, (key,), key, faults=(scope.fault(at, f"the job {key!r} is not a mapping"),))
         }
     faults: list[Defect] = []
-    defaults = outer.within(scope, body)
-    needs = texts(get(body, "needs")) if get(body, "needs") is not None else ()
+    held = fields(body)
+    defaults = outer.within(scope, held)
+    needs = texts(held["needs"]) if "needs" in held else ()
     if needs is None:
-        faults.append(scope.fault(get(body, "needs"), "`needs` is neither a text nor a list of texts"))
-    legs, open_ = _legs(scope, get(get(body, "strategy"), "matrix"), faults)
-    checks, template, open_ = _checks(key, scope.text(get(body, "name")), legs, open_)
-    runner = get(body, "runs-on")
+        faults.append(scope.fault(held["needs"], "`needs` is neither a text nor a list of texts"))
+    legs, open_ = _legs(scope, get(held.get("strategy"), "matrix"), faults)
+    checks, template, open_ = _checks(key, scope.text(held.get("name")), legs, open_)
+    runner = held.get("runs-on")
+    uses = scope.text(held.get("uses"))
+    steps: tuple[Step, ...] = ()
+    if uses is None:
+        found = _steps(scope, held.get("steps"), defaults, faults, None)
+        steps = tuple(itertools.islice(found, MAX_STEPS + 1))
+        if len(steps) > MAX_STEPS:
+            faults.append(Defect(place, f"more than {MAX_STEPS:,} steps once composite actions are read"))
     job = Job(
         place,
         key,
         checks,
         template,
         open_,
-        scope.condition(get(body, "if")),
+        scope.condition(held.get("if")),
         needs or (),
-        scope.masked(get(body, "continue-on-error")),
+        scope.masked(held.get("continue-on-error")),
         scope.text(runner) or ", ".join(texts(runner) or texts(get(runner, "labels")) or ()),
         legs,
         defaults.env,
+        steps[:MAX_STEPS],
+        tuple(faults),
     )
-    uses = scope.text(get(body, "uses"))
-    if uses is not None:
-        return _called(scope, job, uses, body, faults)
-    steps = tuple(itertools.islice(_steps(scope, get(body, "steps"), defaults, faults, None), MAX_STEPS + 1))
-    if len(steps) > MAX_STEPS:
-        faults.append(Defect(place, f"more than {MAX_STEPS:,} steps once composite actions are read"))
-    return {key: replace(job, steps=steps[:MAX_STEPS], faults=tuple(faults))}
+    return {key: job} if uses is None else _called(scope, job, uses, body, faults)
 
 
 def _called(scope: _Scope, job: Job, uses: str, body: Node, faults: list[Defect]) -> dict[str, Job]:
@@ -326,25 +336,26 @@ def _steps(
         if not isinstance(item, MappingNode):
             faults.append(scope.fault(item, "a step is not a mapping"))
             continue
-        run, uses = get(item, "run"), scope.text(get(item, "uses"))
+        held = fields(item)
+        run, uses = held.get("run"), scope.text(held.get("uses"))
         script = scope.text(run)
         if script is None and not uses:
             faults.append(scope.fault(item, "a step has neither `run` nor `uses`"))
             continue
-        own = scope.condition(get(item, "if"))
+        own = scope.condition(held.get("if"))
         step = Step(
             scope.place(item),
-            scope.text(get(item, "name")) or "",
-            text(get(item, "id")) or "",
+            scope.text(held.get("name")) or "",
+            text(held.get("id")) or "",
             joined(outer.condition, own) if outer else own,
             uses or None,
             script,
             yaml.script_line(run) if run is not None else 0,
-            scope.text(get(item, "shell")) or defaults.shell,
-            _folder(scope.text(get(item, "working-directory")), defaults.folder),
-            (outer.masked if outer else None) or scope.masked(get(item, "continue-on-error")),
-            scope.env(get(item, "env"), defaults.env),
-            scope.env(get(item, "with"), {}),
+            scope.text(held.get("shell")) or defaults.shell,
+            _folder(scope.text(held.get("working-directory")), defaults.folder),
+            (outer.masked if outer else None) or scope.masked(held.get("continue-on-error")),
+            scope.env(held.get("env"), defaults.env),
+            scope.env(held.get("with"), {}),
         )
         if uses and uses.startswith("./"):
             yield from _composite(scope, step, uses, item, faults)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eval_tier.workflow.conditions import truth
-from eval_tier.workflow.models import Job, Place, Step
+from eval_tier.workflow.models import Job, Place, Step, Workflow
 from eval_tier.workflow.shell import parser
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ MOST_STEPS = 5_000
 _RESULT = re.compile(r"needs\.([\w-]+)\.result|needs\['([\w-]+)'\]\.result")
 _ALL = re.compile(r"join\(\s*needs\.\*\.result\s*,\s*'([^']*)'\s*\)")
 _CONTAINS = re.compile(r"contains\(\s*needs\.\*\.result\s*,\s*'(\w+)'\s*\)")
+STATUS = re.compile(r"\b(always|failure|cancelled)\s*\(", re.IGNORECASE)
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 
 
@@ -55,7 +56,9 @@ def honest(job: Job) -> tuple[bool | None, str, Place]:
     if condition not in ("always()", "!cancelled()"):
         return None, f"its condition `{job.condition}` is not read", job.place
     for step in job.steps:
-        if (step.uses or "").startswith("re-actors/alls-green@"):
+        if (step.uses or "").startswith("re-actors/alls-green@") and step.masked is None:
+            if step.condition not in (None, "always()"):
+                return None, f"the condition of its step, `{step.condition}`, is not read", step.place
             allowed = [key for key in ("allowed-skips", "allowed-failures") if step.inputs.get(key)]
             if allowed:
                 return False, f"{allowed[0]} lets jobs pass that did not succeed", step.place
@@ -72,6 +75,26 @@ def honest(job: Job) -> tuple[bool | None, str, Place]:
     except _Unread as error:
         return None, f"it cannot be worked out whether it fails: {error}", job.place
     return True, "", job.place
+
+
+def carries(workflow: Workflow, gathers: Job, failed: str) -> str | None:
+    """The job that keeps a failure of the job `failed` from an honest one that gathers results; None where none does.
+
+    A job without a status function in its condition is skipped where one that it needs fails, and skipped is no
+    success; one that is run all the same must be honest itself.
+    """
+    reached, kept = {failed}, ""
+    for _ in workflow.jobs:
+        for key, job in workflow.jobs.items():
+            if key in reached or not reached & set(job.needs):
+                continue
+            if key == gathers.key:
+                return None
+            if not STATUS.search(job.condition or "") or honest(job)[0] is True:
+                reached.add(key)
+            else:
+                kept = key
+    return kept or gathers.key
 
 
 def _fails(job: Job, results: Mapping[str, str]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Modules that a script of the same package stands for.
 MODULES = {name.replace("-", "_"): name for name in ("eval-core", "eval-gate", "eval-tier", "eval-backends")}
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*(\.exe)?")
-_SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
+SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
 
 #: Launchers that are followed by a command, with the words that make them one, and their options that take a value.
 _BEFORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
@@ -22,7 +22,7 @@ _BEFORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("pipx", "run"), ("--spec", "--python")),
     (("poetry", "run"), ()),
     (("pdm", "run"), ("-p",)),
-    (("hatch", "run"), ("-e",)),
+    (("hatch", "run"), ("-e", "--env")),
     (("rye", "run"), ()),
     (("pipenv", "run"), ()),
     (("pixi", "run"), ("-e", "--environment")),
@@ -36,12 +36,29 @@ _BEFORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("time",), ()),
     (("nice",), ("-n",)),
     (("nohup",), ()),
+    (("setsid",), ()),
+    (("unbuffer",), ()),
+    (("ionice",), ("-c", "-n")),
+    (("builtin",), ()),
     (("stdbuf",), ()),
     (("command",), ()),
-    (("exec",), ()),
+    (("exec",), ("-a",)),
     (("xvfb-run",), ("-s", "-n", "--server-args")),
     (("coverage", "run"), ()),
 )  # fmt: skip
+
+
+#: Launchers whose command may be a script of a configuration of the repository, and the files that may have it.
+_SCRIPTS = {"hatch": ("pyproject.toml", "hatch.toml"), "pdm": ("pyproject.toml",), "rye": ("pyproject.toml",),
+            "pixi": ("pixi.toml", "pyproject.toml"), "pipenv": ("Pipfile",)}  # fmt: skip
+
+#: Programs that run something that is not read.
+_UNREAD = ("ssh", "nix", "nix-shell", "earthly", "bazel", "dagger", "su", "chroot", "flock", "parallel", "script",
+           "watch", "unshare", "systemd-run", "coproc", "direnv")  # fmt: skip
+_RUNNERS = ("task", "go-task", "just", "poe", "mise", "inv", "invoke", "rake", "doit", "mage")
+
+#: Folders that an installation fills, and no commit.
+_INSTALLED = re.compile(r"(?:^|/)(?:\.?venv|env|\.tox|\.nox|\.pixi|node_modules)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,9 @@ class Stripped:
         script: a file that is run as a script, or sourced; its path as written.
         doubt: why it may not be run.
         gap: why what is run cannot be read.
+        options: those of a shell, before its script or text.
+        installed: `script` is a program, if the repository has no such file.
+        named: files whose scripts `words[0]` may be the name of.
     """
 
     words: tuple[str, ...]
@@ -61,14 +81,18 @@ class Stripped:
     script: str | None = None
     doubt: str | None = None
     gap: str | None = None
+    options: tuple[str, ...] = ()
+    installed: bool = False
+    named: tuple[str, ...] = ()
 
 
 def strip(words: Sequence[str]) -> Stripped:
     """Look through the launchers of a command."""
     left = list(words)
     doubt: str | None = None
+    named: tuple[str, ...] = ()
     for _ in range(10):
-        if not left:
+        if not left or (left[0] == "command" and re.match(r"-\w*[vV]", "".join(left[1:2]))):
             break
         if re.fullmatch(r"[A-Za-z_]\w*=.*", left[0], re.DOTALL) and len(left) > 1:
             left = left[1:]
@@ -90,7 +114,7 @@ def strip(words: Sequence[str]) -> Stripped:
             rest = _after(left[len(found[0]) :], found[1])
             if not rest:
                 break
-            left = rest
+            left, named = rest, _SCRIPTS.get(found[0][0], ())
             continue
         name = posixpath.basename(left[0])
         if _PYTHON.fullmatch(name):
@@ -103,39 +127,49 @@ def strip(words: Sequence[str]) -> Stripped:
         break
     if not left:
         return Stripped(tuple(words), doubt=doubt)
-    return _ended(left, doubt)
+    return replace(_ended(left, doubt), named=named)
 
 
 def _ended(left: list[str], doubt: str | None) -> Stripped:
     name = posixpath.basename(left[0])
     if name in ("docker", "podman") and left[1:2] in (["run"], ["exec"], ["compose"]):
         return Stripped(tuple(left), doubt=doubt, gap=f"what runs inside of `{name} {left[1]}` is not read")
-    if name in ("ssh", "nix", "nix-shell", "earthly", "bazel", "dagger") and len(left) > 1:
+    if (name in _UNREAD and len(left) > 1) or name in _RUNNERS:
         return Stripped(tuple(left), doubt=doubt, gap=f"what `{name}` runs is not read")
     if name in (".", "source") and len(left) > 1:
         return Stripped(tuple(left), script=left[1], doubt=doubt)
-    if name in _SHELLS:
+    if name in SHELLS:
         return _shell([name, *left[1:]], doubt)
-    if "/" in left[0] and not left[0].startswith("\0"):
-        inside = "/bin/" in left[0] or "/Scripts/" in left[0]
-        if inside or left[0].startswith("/"):
-            return Stripped((MODULES.get(name, name), *left[1:]), doubt=doubt)
-        return Stripped(tuple(left), script=left[0], doubt=doubt)
-    return Stripped((MODULES.get(left[0], left[0]), *left[1:]), doubt=doubt)
+    if "/" not in left[0]:
+        gap = "which program it runs follows from a value that is not known" if "\0" in left[0] else None
+        return Stripped((MODULES.get(left[0], left[0]), *left[1:]), doubt=doubt, gap=gap)
+    if "\0" in name:
+        return Stripped(
+            tuple(left), doubt=doubt, gap="which program it runs follows from a value that is not known"
+        )
+    installed = (
+        left[0].startswith(("/", "~"))
+        or "/bin/" in left[0]
+        or "/Scripts/" in left[0]
+        or _INSTALLED.search(left[0])
+    )
+    program = (MODULES.get(name, name), *left[1:]) if installed else tuple(left)
+    return Stripped(program, script=left[0], doubt=doubt, installed=bool(installed))
 
 
 def _shell(words: list[str], doubt: str | None) -> Stripped:
-    rest = words[1:]
+    rest, options, text = words[1:], [], False
     while rest and rest[0].startswith(("-", "+")):
         option = rest.pop(0)
-        if option.startswith("--"):
-            continue
-        if "c" in option[1:]:
-            return Stripped(tuple(words), shell_text=rest[0] if rest else "", doubt=doubt)
-        if option.endswith("o") and rest:
-            rest.pop(0)
-    if rest:
-        return Stripped(tuple(words), script=rest[0], doubt=doubt)
+        if not option.startswith("--") and "c" in option[1:]:
+            text, option = True, option.replace("c", "", 1)
+        if len(option) > 1:
+            options.append(option)
+        if not option.startswith("--") and option.endswith("o") and rest:
+            options.append(rest.pop(0))
+    if rest and "-s" not in options:
+        found = Stripped(tuple(words), doubt=doubt, options=tuple(options))
+        return replace(found, shell_text=rest[0]) if text else replace(found, script=rest[0])
     return Stripped(tuple(words), doubt=doubt, gap="a shell reads what it is given from elsewhere")
 
 

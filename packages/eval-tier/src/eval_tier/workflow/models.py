@@ -140,6 +140,7 @@ class Command:
         doubt: why it may not be run at all, such as `inside if`; None where it is run whenever the step is.
         writes: the files that its output is redirected to.
         env: assignments before it.
+        folder: where it is run, relative to the repository; "\\0" where that is not known.
     """
 
     words: tuple[str, ...]
@@ -148,6 +149,7 @@ class Command:
     doubt: str | None = None
     writes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "."
 
 
 @dataclass(frozen=True, slots=True)

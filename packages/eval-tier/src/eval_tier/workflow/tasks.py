@@ -1,15 +1,14 @@
-"""The command lines of a task: Makefile targets, nox and tox sessions, npm scripts. Nothing is imported or run."""
+"""The command lines of a task: Makefile targets, tox environments, npm scripts. Nothing is imported or run."""
 
 from __future__ import annotations
 
-import ast
 import configparser
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_tier.workflow.shell import HOLE, UNKNOWN
+from eval_tier.workflow.shell import HOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +19,7 @@ class Task:
         line: where it stands in its file.
         text: the line, for a shell; or empty where `words` are given.
         mask, doubt: as of a command.
+        folder: where it is run, relative to the file's own; None where that is not known.
     """
 
     line: int
@@ -27,6 +27,7 @@ class Task:
     words: tuple[str, ...] = ()
     mask: str | None = None
     doubt: str | None = None
+    folder: str | None = "."
 
 
 class Unread(ValueError):
@@ -35,9 +36,19 @@ class Unread(ValueError):
 
 # ------------------------------------------------------------------ make
 
-_RULE = re.compile(r"^([^\s#:=][^#:=]*?)\s*::?(?!=)\s*([^#;]*?)\s*(?:;\s*(.*?))?\s*(#.*)?$")
-_VARIABLE = re.compile(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(::?=|\?=|\+=|=|!=)\s*(.*)$")
+_VARIABLE = re.compile(r"(?:(?:export|override)\s+)*([.A-Za-z_][\w.-]*)\s*(:{1,3}=|[?+!]?=)(.*)", re.DOTALL)
 _USE = re.compile(r"\$(?:\$|\(([^()]*)\)|\{([^{}]*)\}|(.))")
+
+
+def _rule(line: str) -> tuple[str, str, str] | None:
+    """The targets, what they need, and the recipe behind a `;` of a rule."""
+    head, _, recipe = line.partition(";")
+    head = head.partition("#")[0]
+    targets, colon, needs = head.partition(":")
+    if not colon or not targets.strip() or needs.startswith("="):
+        return None
+    needs = needs.removeprefix(":")
+    return None if "=" in needs else (targets, needs, recipe.strip())  # a variable of a target
 
 
 class Makefile:
@@ -46,13 +57,17 @@ class Makefile:
     def __init__(self, text: str) -> None:
         self.rules: dict[str, tuple[list[str], list[tuple[int, str]]]] = {}
         self.values: dict[str, str] = {}
-        self.included = False
+        self.conditional: set[str] = set()  # targets and variables that stand inside an ifdef or ifeq
+        self.weak: set[str] = set()  # variables of `?=`, which the environment overrides
+        self.includes: list[str] = []
+        self.unread: str | None = None
+        self._stands: Callable[[str], bool] = lambda _: False
         self.default = ""
-        self.one_shell = False
         self._parse(text)
 
     def _parse(self, text: str) -> None:
         targets: list[str] = []
+        inside = 0
         lines = text.split("\n")
         place = 0
         while place < len(lines):
@@ -71,33 +86,51 @@ class Makefile:
                 for target in targets:
                     self.rules[target][1].append((first, line[1:]))
                 continue
-            if not line.strip() or line.lstrip().startswith("#"):
+            line = line.strip()
+            word = line.split(None, 1)[0] if line else ""
+            if not line or word.startswith("#"):
                 continue
-            if re.match(r"\s*-?s?include\b", line):
-                self.included = True
+            if word in ("ifdef", "ifndef", "ifeq", "ifneq") or word.startswith(("ifeq(", "ifneq(")):
+                inside += 1
+            elif word == "endif":
+                inside = max(inside - 1, 0)
+            elif word == "else":
+                continue
+            elif word in ("include", "-include", "sinclude"):
+                self.includes += self._expanded(line[len(word) :]).split()
+            elif word in ("define", "vpath") or line.startswith(".RECIPEPREFIX"):
+                self.unread = f"`{word}` in it is not read"
             elif match := _VARIABLE.match(line):
-                self._assign(match[1], match[2], match[3])
-            elif match := _RULE.match(line):
-                targets = self._expanded(match[1]).split()
-                needs = [one for one in self._expanded(match[2]).split() if one != "|"]
+                self._assign(match[1], match[2], match[3].strip())
+                if inside:
+                    self.conditional.add(match[1])
+            elif rule := _rule(line):
+                targets = self._expanded(rule[0]).split()
+                needs = [one for one in self._expanded(rule[1]).split() if one != "|"]
+                if rule[2] or (place < len(lines) and lines[place].startswith("\t")):
+                    for target in targets:  # the last recipe of a target wins
+                        if not line.split("#")[0].count("::") and target in self.rules:
+                            del self.rules[target][1][:]
                 for target in targets:
                     held = self.rules.setdefault(target, ([], []))
                     held[0].extend(needs)
-                    if match[3]:
-                        held[1].append((first, match[3]))
+                    if rule[2]:
+                        held[1].append((first, rule[2]))
                     if not self.default and not target.startswith(".") and "%" not in target:
                         self.default = target
-                self.one_shell = self.one_shell or ".ONESHELL" in targets
+                    if inside:
+                        self.conditional.add(target)
 
     def _assign(self, name: str, sign: str, value: str) -> None:
-        value = re.sub(r"(?<!\\)\s*#.*$", "", value).strip()
+        value = value.partition("#")[0].strip() if "\\#" not in value else value
+        (self.weak.add if sign == "?=" else self.weak.discard)(name)
         if sign == "!=":
             value = HOLE
         if sign == "?=" and name in self.values:
             return
         if sign == "+=" and self.values.get(name):
             value = f"{self.values[name]} {value}"
-        self.values[name] = self._expanded(value) if sign in (":=", "::=") else value
+        self.values[name] = self._expanded(value) if sign.startswith(":") else value
         if name == ".DEFAULT_GOAL":
             self.default = self._expanded(value)
 
@@ -118,13 +151,43 @@ class Makefile:
 
         return _USE.sub(value, text)
 
-    def recipe(self, target: str, given: Mapping[str, str]) -> Iterator[Task]:
-        """The lines of a target, those of what it needs first, each target once.
+    @property
+    def shell(self) -> str:
+        """The shell of the recipes, as a step names one.
 
         Raises:
-            Unread: there is no such target, or it may stand in a file that is included.
+            Unread: it is none that is read.
         """
+        program, flags = self.values.get("SHELL", "sh"), self.values.get(".SHELLFLAGS", "-c")
+        if program.rsplit("/", 1)[-1] not in ("sh", "bash", "dash"):
+            raise Unread(f"SHELL = {program} is no shell that is read")
+        if any("SHELL" in name for name in self.conditional):
+            raise Unread("its SHELL depends on a condition")
+        flags = " ".join(flag.replace("c", "") for flag in flags.split() if flag != "-c")
+        return f"bash {flags} {{0}}" if flags else "recipe"
+
+    def recipe(
+        self, target: str, given: Mapping[str, str], env: Mapping[str, str], stands: Callable[[str], bool]
+    ) -> Iterator[Task]:
+        """The lines of a target, those of what it needs first, each target once.
+
+        Args:
+            given: variables of the command line; `env`: those of the environment, which `?=` takes.
+            stands: whether a file or folder of a name is there: of a target that is not .PHONY nothing is run then.
+
+        Raises:
+            Unread: there is no such target, or what it runs cannot be told.
+        """
+        if self.unread:
+            raise Unread(self.unread)
+        self.values.update({name: value for name, value in env.items() if name in self.weak})
         self.values.update(given)
+        flags = (
+            f"{self.values.get('MAKEFLAGS', '')} {env.get('MAKEFLAGS', '')} {env.get('MFLAGS', '')}".split()
+        )
+        if flags:
+            raise Unread(f"MAKEFLAGS = {' '.join(flags)} changes how make runs")
+        self._stands = stands
         done: set[str] = set()
         yield from self._recipe(target, done, ())
 
@@ -134,17 +197,19 @@ class Makefile:
         held = self.rules.get(target)
         if held is None:
             if not above:
-                why = (
-                    "it may stand in a file that is included"
-                    if self.included
-                    else "it has no rule of that name"
-                )
-                raise Unread(f"make {target}: {why}")
+                raise Unread(f"make {target}: it has no rule of that name")
             return  # a file, or a target of a pattern rule, as of an object
         done.add(target)
+        phony = self.rules.get(".PHONY", ([], []))[0]
+        doubt = f"the target {target} depends on a condition" if target in self.conditional else None
+        if target not in phony and held[1] and self._stands(target):
+            doubt = f"a file or folder {target} is there, so that make may not run its recipe"
         for name in held[0]:
             yield from self._recipe(name, done, (*above, target))
-        for line, text in held[1]:
+        lines = held[1]
+        if ".ONESHELL" in self.rules and lines:
+            lines = [(lines[0][0], "\n".join(text for _, text in lines))]
+        for line, text in lines:
             text = text.lstrip()
             ignored = False
             while text[:1] in "@-+" and text:
@@ -155,140 +220,15 @@ class Makefile:
                 if ignored or target in self.ignored
                 else None
             )
-            yield Task(line, self._expanded(text, target), mask=mask)
+            names = {found[1] or found[2] for found in _USE.finditer(text)} & self.conditional
+            unsure = f"{min(names)} depends on a condition" if names else None
+            yield Task(line, self._expanded(text, target), mask=mask, doubt=doubt or unsure)
 
     @property
     def ignored(self) -> list[str]:
         """Targets whose failures are ignored."""
         held = self.rules.get(".IGNORE")
         return [] if held is None else held[0] or list(self.rules)
-
-
-# ------------------------------------------------------------------ nox
-
-
-def nox_sessions(text: str, asked: Sequence[str]) -> Iterator[Task]:
-    """The commands of nox sessions: those asked for, else the default ones.
-
-    Raises:
-        Unread: it is no Python, or there is no such session.
-    """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Unread(f"it is no Python that can be read: {type(error).__name__}") from error
-    sessions: dict[str, ast.FunctionDef] = {}
-    off: set[str] = set()
-    chosen: list[str] | None = None
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            for made in node.decorator_list:
-                call = made.func if isinstance(made, ast.Call) else made
-                if ast.unparse(call) in ("nox.session", "session"):
-                    options = {k.arg: k.value for k in made.keywords} if isinstance(made, ast.Call) else {}
-                    name = options.get("name")
-                    key = (
-                        name.value
-                        if isinstance(name, ast.Constant) and isinstance(name.value, str)
-                        else node.name
-                    )
-                    sessions[key] = node
-                    default = options.get("default")
-                    if isinstance(default, ast.Constant) and default.value is False:
-                        off.add(key)
-        elif (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.List | ast.Tuple)
-            and ast.unparse(node.targets[0]) == "nox.options.sessions"
-        ):
-            chosen = [
-                e.value for e in node.value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)
-            ]
-    names = list(asked) or (chosen if chosen is not None else [name for name in sessions if name not in off])
-    for one in names:
-        found = sessions.get(one) or sessions.get(re.sub(r"-[\d.]+$|\(.*\)$", "", one))
-        if found is None:
-            raise Unread(f"there is no session {one!r}")
-        yield from _session(found, sessions, (one,))
-
-
-def _session(
-    function: ast.FunctionDef, sessions: Mapping[str, ast.FunctionDef], above: tuple[str, ...]
-) -> Iterator[Task]:
-    if not function.args.args:
-        return
-    given = function.args.args[0].arg
-    yield from _body(function.body, given, sessions, above, None, None)
-
-
-def _body(
-    body: Sequence[ast.stmt],
-    given: str,
-    sessions: Mapping[str, ast.FunctionDef],
-    above: tuple[str, ...],
-    mask: str | None,
-    doubt: str | None,
-) -> Iterator[Task]:
-    for statement in body:
-        if isinstance(statement, ast.If | ast.For | ast.While):
-            what = "it stands inside an if" if isinstance(statement, ast.If) else "it stands inside a loop"
-            yield from _body(statement.body, given, sessions, above, mask, doubt or what)
-            yield from _body(statement.orelse, given, sessions, above, mask, doubt or what)
-        elif isinstance(statement, ast.Try):
-            lost = mask or ("an exception is caught" if statement.handlers else None)
-            yield from _body(statement.body, given, sessions, above, lost, doubt)
-            yield from _body(statement.orelse, given, sessions, above, mask, doubt or "it stands after a try")
-            yield from _body(statement.finalbody, given, sessions, above, mask, doubt)
-        elif isinstance(statement, ast.With):
-            caught = any("suppress" in ast.unparse(item.context_expr) for item in statement.items)
-            inner = "an exception is suppressed" if caught else mask
-            yield from _body(statement.body, given, sessions, above, inner, doubt)
-        elif isinstance(statement, ast.Return | ast.Raise):
-            return
-        else:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Call):
-                    yield from _call(node, given, sessions, above, mask, doubt)
-
-
-def _call(
-    node: ast.Call,
-    given: str,
-    sessions: Mapping[str, ast.FunctionDef],
-    above: tuple[str, ...],
-    mask: str | None,
-    doubt: str | None,
-) -> Iterator[Task]:
-    """A call of `session.run`, or of a function that is handed the session: its leading texts are a command."""
-    name = ast.unparse(node.func)
-    arguments = list(node.args)
-    if name == f"{given}.notify" and arguments and isinstance(arguments[0], ast.Constant):
-        other = str(arguments[0].value)
-        if other in sessions and other not in above and len(above) < 8:
-            yield from _session(sessions[other], sessions, (*above, other))
-        return
-    if name in (f"{given}.run", f"{given}.run_always", f"{given}.run_install"):
-        pass
-    elif arguments and isinstance(arguments[0], ast.Name) and arguments[0].id == given:
-        arguments = arguments[1:]
-    else:
-        return
-    words: list[str] = []
-    for argument in arguments:
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            words.append(argument.value)
-        elif isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Tuple | ast.List):
-            words += [
-                e.value if isinstance(e, ast.Constant) and isinstance(e.value, str) else UNKNOWN
-                for e in argument.value.elts
-            ]
-        else:
-            words.append(UNKNOWN)
-    for option in node.keywords:
-        if option.arg == "success_codes" and ast.unparse(option.value) != "[0]":
-            mask = mask or "success_codes takes its failure for a success"
-    if words and words[0] != UNKNOWN:
-        yield Task(node.lineno, words=tuple(words), mask=mask, doubt=doubt)
 
 
 # ------------------------------------------------------------------ tox, npm
@@ -315,22 +255,34 @@ def tox_commands(text: str, asked: Sequence[str], *, toml: bool) -> Iterator[Tas
         if name and not parser.has_section(f"testenv:{name}") and not parser.has_section("testenv"):
             raise Unread(f"there is no environment {name!r}")
         joined = re.sub(r"\\\n\s*", " ", parser.get(section, "commands", fallback=""))
+        said = {key: parser.get(f"testenv:{name}", key, fallback=parser.get("testenv", key, fallback=""))
+                for key in ("ignore_outcome", "ignore_errors", "platform", "changedir", "skip")}  # fmt: skip
+        doubt = f"platform = {said['platform']} may leave it out" if said["platform"] else None
+        folder = said["changedir"].replace("{toxinidir}", ".").lstrip("/") or "."
         for line in filter(None, map(str.strip, joined.split("\n"))):
             mask = "tox ignores its failure (a - before the line)" if line.startswith("-") else None
+            if line.startswith("!"):
+                mask = "tox turns its failure round (a ! before the line)"
+            if said["ignore_outcome"].lower() == "true":
+                mask = mask or "ignore_outcome = true"
             plain = re.sub(r"\{[^}]*\}", HOLE, line.lstrip("-! "))
             number = next((n for n, row in enumerate(text.split("\n"), 1) if line[:20] in row), 1)
-            yield Task(number, plain, mask=mask)
+            yield Task(number, plain, mask=mask, doubt=doubt, folder=None if "{" in folder else folder)
 
 
-def npm_script(text: str, name: str) -> Iterator[Task]:
-    """The command line of a script of package.json, with those that npm runs before and after it.
+def npm_script(text: str, name: str, *, around: bool = True) -> Iterator[Task]:
+    """The command line of a script of package.json, with those that npm runs before and after it (`around`).
 
     Raises:
         Unread: it is no package.json, or has no such script.
     """
     try:
         scripts = json.loads(text)["scripts"]
-        found = {key: scripts[key] for key in (f"pre{name}", name, f"post{name}") if key in scripts}
+        found = {
+            key: scripts[key]
+            for key in ((f"pre{name}", name, f"post{name}") if around else (name,))
+            if key in scripts
+        }
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unread("it has no scripts that can be read") from error
     if name not in found:

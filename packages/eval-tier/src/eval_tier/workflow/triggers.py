@@ -52,7 +52,14 @@ def _asked(trigger: Trigger, branch: str) -> tuple[Truth, str]:
             return "unknown", "a pattern of its branches cannot be read"
         if chosen is not None and chosen != wanted:
             return "false", f"its `branches{'' if wanted else '-ignore'}` leaves out `{branch}`"
+    if trigger.event == "pull_request_target":
+        return (
+            "false",
+            "pull_request_target runs over the files of the base branch, not those of the pull request",
+        )
     if trigger.event == "merge_group":
+        if trigger.types is not None and "checks_requested" not in trigger.types:
+            return "false", "its `types` lacks checks_requested"
         return "true", "the merge queue starts it"
     if trigger.types is not None and (lacking := [name for name in _STARTS if name not in trigger.types]):
         return "varies", f"its `types` lacks {', '.join(lacking)}"
@@ -60,8 +67,8 @@ def _asked(trigger: Trigger, branch: str) -> tuple[Truth, str]:
 
 
 def _paths(trigger: Trigger) -> tuple[Truth, str] | None:
-    key = "paths" if trigger.paths is not None else "paths-ignore" if trigger.paths_ignore is not None else ""
-    if not key:
+    key = "paths" if trigger.paths is not None else "paths-ignore" if trigger.paths_ignore else ""
+    if not key or trigger.paths == ("**",):
         return None
     return "varies", (
         f"its `{key}` leaves out some pull requests: their check stays pending, "

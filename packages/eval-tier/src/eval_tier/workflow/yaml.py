@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -18,7 +19,16 @@ MAX_DEPTH = 100
 
 _BRACKET = re.compile(r"[\[\]{}]")
 _COMPACT = re.compile(rf"(?:[-?:][ \t]+){{{MAX_DEPTH}}}")
-_KNOWN = "tag:yaml.org,2002:"
+_TAG = "tag:yaml.org,2002:"
+_TEXT, _SEQUENCE, _MAPPING, _NULL, _MERGE = (_TAG + n for n in ("str", "seq", "map", "null", "merge"))
+_SPECIAL = {"": _NULL, "~": _NULL, "null": _NULL, "Null": _NULL, "NULL": _NULL, "<<": _MERGE}
+_KNOWN = frozenset(
+    _TAG + name
+    for name in (
+        *("map", "seq", "str", "null", "bool", "int", "float", "timestamp", "merge", "value"),
+        *("binary", "set", "omap", "pairs"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,23 @@ class Document:
 def has_c_loader() -> bool:
     """Whether PyYAML was built with libyaml; without it the same files are read, about ten times slower."""
     return hasattr(yaml, "CSafeLoader")
+
+
+class _Loader(yaml.CSafeLoader if has_c_loader() else yaml.SafeLoader):  # type: ignore[misc]
+    """PyYAML's composer, which asks of a plain value only whether it is null: what else it is, each reader knows."""
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        """Nothing resolves by the path to a node."""
+
+    def ascend_resolver(self) -> None:
+        """Nothing resolves by the path to a node."""
+
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+        if kind is not ScalarNode:
+            return _SEQUENCE if kind is SequenceNode else _MAPPING
+        if implicit[0] and value in _SPECIAL:
+            return _SPECIAL[value]
+        return _TEXT
 
 
 def compose(file: str, raw: bytes) -> Document:
@@ -52,9 +79,8 @@ def compose(file: str, raw: bytes) -> Document:
         return refused("the file is not UTF-8", raw.count(b"\n", 0, error.start) + 1)
     if _COMPACT.search(source) or _brackets(source) > MAX_DEPTH:
         return refused(f"the file nests more than {MAX_DEPTH} levels")
-    loader = yaml.CSafeLoader if has_c_loader() else yaml.SafeLoader
     try:
-        root = yaml.compose(source, Loader=loader)
+        root = yaml.compose(source, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if error.context == "expected a single document in the stream":
@@ -92,47 +118,50 @@ def _faults(root: Node) -> Iterator[tuple[str, Node, bool]]:
     """What is wrong below a node, found in one walk that unrolls aliases within the budget."""
     count = size = 0
     path: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, True)]
+    stack: list[Node | int] = [root]  # a number is the id of a node that ends there
     while stack:
-        node, entering = stack.pop()
-        if not entering:
-            path.discard(id(node))
+        node = stack.pop()
+        if isinstance(node, int):
+            path.discard(node)
             continue
         count += 1
-        if not node.tag.startswith(_KNOWN):
+        if node.tag not in _KNOWN:
             yield f"the tag {node.tag!r} is unknown", node, True
             return
-        if isinstance(node, ScalarNode):
-            size += len(node.value)
+        kind, value = type(node), node.value
+        if kind is ScalarNode:
+            size += len(value)
             if size > MAX_TEXT:
                 yield f"more than {MAX_TEXT:,} characters once aliases are unrolled", node, True
                 return
             continue
-        if id(node) in path:
+        name = id(node)
+        if name in path:
             yield "an alias contains itself", node, True
             return
-        if count + len(node.value) > MAX_NODES:
+        if count + len(value) > MAX_NODES:
             yield f"more than {MAX_NODES:,} nodes once aliases are unrolled", node, True
             return
         if len(path) >= MAX_DEPTH:
             yield f"the file nests more than {MAX_DEPTH} levels", node, True
             return
-        path.add(id(node))
-        stack.append((node, False))
-        if isinstance(node, SequenceNode):
-            stack.extend([(child, True) for child in node.value])
+        path.add(name)
+        stack.append(name)
+        if kind is SequenceNode:
+            stack += value
             continue
         seen: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, ScalarNode):
-                if key.value in seen and key.value != "<<":
-                    yield f"duplicate key {key.value!r}", key, False
-                seen.add(key.value)
+        for key, held in value:
+            if type(key) is ScalarNode:
+                text = key.value
+                if text in seen and text != "<<":
+                    yield f"duplicate key {text!r}", key, False
+                seen.add(text)
                 count += 1
-                size += len(key.value)
+                size += len(text)
             else:
-                stack.append((key, True))
-            stack.append((value, True))
+                stack.append(key)
+            stack.append(held)
 
 
 def line(node: Node) -> int:
@@ -149,7 +178,7 @@ def entries(node: Node | None) -> dict[str, tuple[Node, Node]]:
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
             continue
-        if key.tag == _KNOWN + "merge":
+        if key.tag == _MERGE:
             for source in value.value if isinstance(value, SequenceNode) else (value,):
                 merged = {**entries(source), **merged}
         else:
@@ -157,24 +186,24 @@ def entries(node: Node | None) -> dict[str, tuple[Node, Node]]:
     return {**merged, **own} if merged else own
 
 
-def get(node: Node | None, key: str) -> Node | None:
-    """The value of a key of a mapping; None where it is absent or the node is no mapping."""
+def fields(node: Node | None) -> dict[str, Node]:
+    """The values of a mapping by key, merge keys (`<<`) applied; empty for anything else."""
     if not isinstance(node, MappingNode):
-        return None
-    merged = False
-    for name, value in reversed(node.value):
-        if name.value == key and isinstance(name, ScalarNode):
-            return value
-        merged = merged or name.value == "<<"
-    found = entries(node).get(key) if merged else None
-    return found[1] if found else None
+        return {}
+    held = {key.value: value for key, value in node.value if isinstance(key, ScalarNode)}
+    return held if "<<" not in held else {key: value for key, (_, value) in entries(node).items()}
+
+
+def get(node: Node | None, key: str) -> Node | None:
+    """The value of one key; None where it is absent or the node is no mapping."""
+    return fields(node).get(key)
 
 
 def text(node: Node | None) -> str | None:
     """The text of a scalar as written (`null` and an empty value are ""); None for anything else."""
     if not isinstance(node, ScalarNode):
         return None
-    return "" if node.tag == _KNOWN + "null" else str(node.value)
+    return "" if node.tag == _NULL else str(node.value)
 
 
 def texts(node: Node | None) -> tuple[str, ...] | None:

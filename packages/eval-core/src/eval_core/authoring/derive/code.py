@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from eval_core.authoring.derive import braces, lines, python
-from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, merged, spread
+from eval_core.authoring.derive.drafts import Draft, Origin, dropped_words, is_apart, merged, spread
 from eval_core.authoring.derive.result import Drafted, asked, samples
 from eval_core.authoring.derive.symbols import Symbol, Unparsed
 from eval_core.authoring.derive.wording import draft, first_sentence, paragraph, refusal
+from eval_core.authoring.sheet import claim_sheet, first_line, write_sheet
 from eval_core.backend import Document
 from eval_core.errors import CouldNot, Fault, Faults, Refused
 from eval_core.reconstruct import git
@@ -51,6 +52,7 @@ class _Gathered:
     dropped: Counter[str] = field(default_factory=Counter)
     unparsed: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def derive_code(
@@ -63,6 +65,7 @@ def derive_code(
     exclude: Sequence[str] = (),
     root: str = "",
     limit: int | None = None,
+    sheet: Path | None = None,
 ) -> Drafted:
     """Write a drafted set about the files of a commit; their ids are those that reconstructing the set gives.
 
@@ -75,6 +78,7 @@ def derive_code(
         exclude: globs below `root` of what is left out again.
         root: a folder of the repository.
         limit: how many drafts to keep, evenly spread; all where it is not given.
+        sheet: where the drafts go in place of the set's queries: a CSV that is not there yet.
 
     Raises:
         Refused: there is nothing to draft from.
@@ -82,6 +86,8 @@ def derive_code(
         CouldNot: repository or commit are not there or damaged, or `out` cannot be written.
     """
     place = claim(out)
+    if sheet is not None:
+        claim_sheet(sheet)
     name = set_name(name, repository)
     table: dict[str, Any] = {
         "name": name,
@@ -97,10 +103,11 @@ def derive_code(
         raise Faults(Fault(fault, key="--include, --exclude, --root") for fault in faults)
     tally = Tally()
     gathered = _Gathered()
+    named = any(map(is_apart, (*include, f"{root}/")))
     try:
         with git.opened(source, place, repository.absolute(), place, lambda line: None) as (_, entries):
             for document in documents(source, entries, tally):
-                _take(document, root, gathered)
+                _take(document, root, gathered, drafted=named or not is_apart(document.title))
     except CouldNot as error:
         raise _ours(error) from error
     found, dropped = _drafts(gathered)
@@ -117,8 +124,10 @@ def derive_code(
     write_set(
         place,
         {"name": name, "version": "0", "description": description, "kind": "code", "source": table},
-        *asked(kept),
+        *asked(kept if sheet is None else ()),
     )
+    if sheet is not None:
+        write_sheet(sheet, kept, gathered.texts)
     return Drafted(
         name=name,
         folder=str(out),
@@ -126,6 +135,7 @@ def derive_code(
         documents=tally.documents,
         queries=len(kept),
         sources=dict(sorted(Counter(one.source for one in kept).items())),
+        sheet=None if sheet is None else str(sheet),
         found=len(found),
         dropped=dropped,
         unparsed=tuple(gathered.unparsed),
@@ -160,13 +170,14 @@ def _ours(error: CouldNot) -> CouldNot:
 # ------------------------------------------------------------- files to drafts
 
 
-def _take(document: Document, root: str, gathered: _Gathered) -> None:
-    """Read one file."""
+def _take(document: Document, root: str, gathered: _Gathered, *, drafted: bool) -> None:
+    """Read one file; where nothing is `drafted` from it, its names count all the same."""
     reader = READERS.get(os.path.splitext(document.title)[1].lower())
     if reader is None:
         return
     path = f"{root}/{document.title}" if root else document.title
     gathered.places[document.id] = len(gathered.places)
+    gathered.texts[document.id] = first_line(document.text)
     try:
         symbols = reader(document.text)
     except Unparsed:
@@ -176,6 +187,9 @@ def _take(document: Document, root: str, gathered: _Gathered) -> None:
         if symbol.defined:
             gathered.definers.setdefault(symbol.name, set()).add(document.id)
         if not symbol.public:
+            continue
+        if not drafted:
+            gathered.dropped["apart"] += 1
             continue
         origin = Origin(path, symbol.line, symbol.qualified)
         if symbol.defined:
@@ -205,6 +219,8 @@ def _drafts(gathered: _Gathered) -> tuple[list[Draft], dict[str, int]]:
     dropped = {
         "short": gathered.dropped["short"] + len(sole) - len(long),
         "generic": gathered.dropped["generic"],
+        "cut": gathered.dropped["cut"],
+        "apart": gathered.dropped["apart"],
         "many": many,
         "ambiguous": len(gathered.names) - len(sole),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,29 @@ class Draft:
     documents: tuple[str, ...]
     origins: tuple[Origin, ...]
     exclude: tuple[str, ...] = ()
+
+
+#: Paths of what says how something was tested or has changed, and not what it is.
+_TESTS = r"(?:^|/)(?:(?:[\w.-]*[._-])?tests?|testdata|__tests__|fixtures)/"
+_CODE = re.compile(
+    rf"{_TESTS}|(?:^|/)(?:testing|specs?)/"
+    r"|(?:^|/)(?:conftest|tests?|test_[^/]*|[^/]*(?:[._-](?:tests?|spec)|(?-i:(?<=[a-z0-9])Tests?)))\.\w+$",
+    re.IGNORECASE,
+)
+_LOG = r"(?:^|/)(?:changelogs?|changes|release[-_ ]?notes|whats[-_ ]?new"
+_PROSE = re.compile(
+    rf"{_TESTS}|{_LOG}|changelog\.d|newsfragments)/|{_LOG}|history|news|releases)(?:[-_.]?v?[\d.x]+)?\.\w+$",
+    re.IGNORECASE,
+)
+
+
+def is_apart(path: str) -> bool:
+    """Whether a file, or what a glob names, is of tests or a change log: a source of drafts only where it is asked for.
+
+    Prose about tests is no test (`npm-test.md`), and code about changes is no change log (`history.py`).
+    """
+    prose = path.lower().endswith((".md", ".markdown"))
+    return (_PROSE if prose else _CODE).search(path) is not None
 
 
 def merged(drafts: Iterable[Draft]) -> tuple[list[Draft], int]:
@@ -94,6 +118,9 @@ def spread(drafts: Sequence[Draft], limit: int | None) -> list[Draft]:
 REASONS = {
     "short": "too short",
     "generic": "too generic",
+    "cut": "ending in the middle of a sentence",
+    "apart": "in tests and change logs",
+    "listed": "links within a line or a row",
     "named": "the same as a note's name",
     "many": f"said of more than {MOST_DOCUMENTS} documents",
     "ambiguous": "names that stand in several files",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from eval_core.authoring.derive.wording import sentences
+from eval_core.authoring.derive.wording import MARK, sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Link:
     """A wiki link.
 
     `target` is as it is written, without heading or block. `alias` is what is shown instead, empty where nothing is.
-    `sentence` is what stands around it, the link itself taken out and other links as they are shown.
+    `sentence` is what stands around it, `…` where the link itself is and other links as they are shown.
     """
 
     line: int
@@ -240,7 +240,9 @@ def _spoken(sentence: str, own: int, found: list[re.Match[str]], shown: list[tup
 
     def other(mark: re.Match[str]) -> str:
         number = int(mark[1])
-        if number == own or found[number]["embed"]:
+        if number == own:
+            return f" {MARK} "
+        if found[number]["embed"]:
             return " "
         target, alias = shown[number]
         return alias or re.sub(r"[-_]+", " ", target.rstrip("/").rpartition("/")[2].removesuffix(".md"))

@@ -37,6 +37,9 @@ class Drafted(Closed):
         default={}, description="What became no draft, by reason; zero counts are told."
     )
     unparsed: tuple[str, ...] = Field(default=(), description="Files that do not parse.")
+    sheet: str | None = Field(
+        default=None, description="The sheet that holds the drafts in place of the set."
+    )
     samples: tuple[DraftSample, ...] = Field(description="Evenly spread.")
 
 

@@ -29,6 +29,7 @@ def add_questions(
     split: str | None = None,
     output: Path,
     workspace: Workspace | None = None,
+    sheet: bool = False,
     allow_similar: bool = False,
     dry_run: bool = False,
 ) -> Added:
@@ -37,6 +38,7 @@ def add_questions(
     Args:
         folder: the dataset folder.
         file: JSON lines or CSV, as `questions.file` describes.
+        sheet: whether it is a sheet of drafts, of which the kept rows are added.
         source: who asked; it becomes each query's metadata `source`.
         split: the judgements to append to; the set's only ones, or `test`.
         output: the workspace's `.eval`, where reconstructed corpora lie.
@@ -55,7 +57,7 @@ def add_questions(
     # A folder that is not there is for loading to tell of.
     definition = read_definition(folder) if folder.is_dir() else None
     corpus = corpus_of(folder, definition, output)
-    dataset = load(folder, split=split, corpus=corpus, keys=keys)
+    dataset = load(folder, split=split, corpus=corpus, keys=keys, begins=True)
     if any("kind" in has for has in dataset.attributes.values()):
         filters.add("kind")
     faults: list[Fault] = []
@@ -63,7 +65,7 @@ def add_questions(
     def fault(line: int, message: str) -> None:
         faults.append(Fault(message, file=file, line=line))
 
-    questions = read_questions(file, fault)
+    questions = read_questions(file, fault, sheet=sheet)
     present = Present.of(folder)
     review(dataset, present, questions, filters=filters, allow_similar=allow_similar, fault=fault)
     if faults:

@@ -49,10 +49,9 @@ def grown(dataset: Dataset, questions: Sequence[tuple[str, Question]], source: s
         query = {"_id": name, "text": question.text, "metadata": metadata}
         asked.append(json.dumps(query, ensure_ascii=False))
         judged += [f"{name}\t{document}\t{grade}" for document, grade in question.relevant.items()]
-    return (
-        Grown.of(dataset.folder / "queries.jsonl", asked),
-        Grown.of(dataset.folder / "qrels" / f"{dataset.split}.tsv", judged),
-    )
+    qrels = dataset.folder / "qrels" / f"{dataset.split}.tsv"
+    head = [] if qrels.exists() else ["query-id\tcorpus-id\tscore"]
+    return Grown.of(dataset.folder / "queries.jsonl", asked), Grown.of(qrels, [*head, *judged])
 
 
 def try_out(dataset: Dataset, queries: Grown, judgements: Grown, keys: Sequence[str]) -> Dataset:
@@ -67,7 +66,7 @@ def try_out(dataset: Dataset, queries: Grown, judgements: Grown, keys: Sequence[
             if (dataset.folder / other).is_file():
                 copy(dataset.folder / other, trial / other)
         (trial / "qrels").mkdir()
-        for split in (dataset.folder / "qrels").glob("*.tsv"):
+        for split in sorted((dataset.folder / "qrels").glob("*.tsv")):
             copy(split, trial / "qrels" / split.name)
         for name, file in (("queries.jsonl", queries), (f"qrels/{dataset.split}.tsv", judgements)):
             try:
@@ -102,6 +101,8 @@ def replace_both(first: Grown, second: Grown) -> None:
             what = "was changed while the questions were reviewed; nothing was added"
             raise CouldNot("file-changed", what, file=one.path)
     try:
+        for one in (first, second):
+            one.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(second.path) as judgements, atomic(first.path) as queries:
             queries.write(first.after)
             judgements.write(second.after)
@@ -116,8 +117,11 @@ def replace_both(first: Grown, second: Grown) -> None:
 
 
 def _held(path: Path) -> bytes:
+    """What a file holds; nothing where a set begins."""
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        return b""
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -127,6 +131,9 @@ def _put_back(one: Grown) -> None:
     if _held(one.path) == one.before:
         return
     try:
+        if not one.before:
+            one.path.unlink()
+            return
         with atomic(one.path) as stream:
             stream.write(one.before)
     except (OSError, CouldNot) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eval_core.authoring.sheet import COLUMNS, KEEP, plain_cell
 from eval_core.errors import Misuse, did_you_mean
 from eval_core.files import unreadable
 from eval_core.imports.tables import csv_rows
@@ -36,9 +37,11 @@ class Question:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_questions(path: Path, fault: Tell) -> list[Question]:
-    """Read the file. What is wrong with a question is told; the question comes all the same, so that the rest of it
-    can be held against the set.
+def read_questions(path: Path, fault: Tell, *, sheet: bool = False) -> list[Question]:
+    """Read the file; of a `sheet`, the rows that are kept.
+
+    What is wrong with a question is told; the question comes all the same, so that the rest of it can be held against
+    the set.
 
     Raises:
         Misuse: there is no such file, its name ends with neither `.jsonl` nor `.csv`, or it holds no question.
@@ -54,16 +57,20 @@ def read_questions(path: Path, fault: Tell) -> list[Question]:
         fault(line, message)
 
     ending = path.suffix.lower()
-    if ending in (".jsonl", ".ndjson"):
+    if sheet and ending == ".csv":
+        rows = _sheet(path, tell)
+    elif ending in (".jsonl", ".ndjson") and not sheet:
         rows = read_json_lines(path, tell)
     elif ending == ".csv":
         rows = _csv(path, tell)
     else:
         what = "questions are JSON lines or CSV; name the file .jsonl or .csv"
+        what = "a sheet is CSV; name the file .csv" if sheet else what
         raise Misuse("file-unknown", what, file=path)
-    found = [_question(line, row, tell) for line, row in rows]
+    found = [_question(line, row, tell, sheet) for line, row in rows]
     if not found and not told:
-        raise Misuse("file-vacuous", "holds no question", file=path)
+        what = "keeps no question: each row says no" if sheet else "holds no question"
+        raise Misuse("file-vacuous", what, file=path)
     return found
 
 
@@ -73,9 +80,48 @@ def read_questions(path: Path, fault: Tell) -> list[Question]:
 def _csv(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a CSV file as tables, with the line that each begins at; empty cells are absent.
 
-    Several documents in a cell stand apart by spaces or semicolons, and count grade 1. A byte order mark is passed
-    over: spreadsheets write one unasked.
+    Several documents in a cell stand apart by spaces or semicolons, and count grade 1.
     """
+    rows = _rows(path, fault)
+    line, header = next(rows, (1, []))
+    if not header:
+        fault(1, f"is empty; expected a header of {', '.join(KEYS)}")
+    elif _columns(header, line, fault):
+        for line, cells in rows:
+            yield line, {key: _cell(key, cell) for key, cell in zip(header, cells, strict=False) if cell}
+
+
+#: The columns of a sheet that are read, as a question calls them.
+_OF_SHEET = {
+    "question": "text",
+    "relevant": "relevant",
+    "category": "category",
+    "exclude": "exclude",
+    "origin": "origin",
+}
+
+
+def _sheet(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a sheet that are kept; see `eval_core.authoring.sheet`. Columns of one's own are passed over."""
+    rows = _rows(path, fault)
+    line, header = next(rows, (1, []))
+    header = [name.casefold() for name in header]
+    lacking = [name for name in ("keep", "question", "relevant") if header.count(name) != 1]
+    if lacking:
+        fault(line, f"has no column {lacking[0]!r}, or has it twice; a sheet has {', '.join(COLUMNS)}")
+        return
+    for line, cells in rows:
+        row = dict(zip(header, map(plain_cell, cells), strict=False))  # empty cells at the end may be absent
+        mark = row.get("keep", "")
+        keep = KEEP.get(mark.casefold())
+        if keep is None:
+            fault(line, f"keep {mark!r} should be yes or no")
+        elif keep:
+            yield line, {key: _cell(key, row[name]) for name, key in _OF_SHEET.items() if row.get(name)}
+
+
+def _rows(path: Path, fault: Tell) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file. A byte order mark is passed over: spreadsheets write one unasked."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -86,13 +132,7 @@ def _csv(path: Path, fault: Tell) -> Iterator[tuple[int, dict[str, Any]]]:
         line = raw[: error.start].count(b"\n") + 1
         fault(line, f"not UTF-8: byte {raw[error.start]:#04x}")
         return
-    rows = csv_rows(text, fault)
-    line, header = next(rows, (1, []))
-    if not header:
-        fault(1, f"is empty; expected a header of {', '.join(KEYS)}")
-    elif _columns(header, line, fault):
-        for line, cells in rows:
-            yield line, {key: _cell(key, cell) for key, cell in zip(header, cells, strict=False) if cell}
+    yield from csv_rows(text, fault)
 
 
 def _columns(header: list[str], line: int, fault: Tell) -> bool:
@@ -106,6 +146,8 @@ def _columns(header: list[str], line: int, fault: Tell) -> bool:
 
 
 def _cell(key: str, cell: str) -> Any:
+    if key == "origin":
+        return cell.splitlines()
     return [part for part in re.split(r"[\s;]+", cell) if part] if key in ("relevant", "exclude") else cell
 
 
@@ -116,12 +158,14 @@ def _unknown(key: str) -> str:
     return f"unknown key {key!r}{did_you_mean(key, KEYS)}  (known: {', '.join(KEYS)})"
 
 
-def _question(line: int, row: Mapping[str, Any], fault: Tell) -> Question:
+def _question(line: int, row: Mapping[str, Any], fault: Tell, sheet: bool) -> Question:
     """The question of a row, without what is wrong with it; all of that is told."""
-    before: list[str] = [_unknown(key) for key in row if key not in KEYS]
+    before: list[str] = [_unknown(key) for key in row if key not in KEYS and not (sheet and key == "origin")]
     text = row.get("text")
     if not isinstance(text, str):
-        before.append("has no 'text'" if text is None else f"text {text!r} is not a text")
+        before.append(
+            f"has no {'question' if sheet else 'text'!r}" if text is None else f"text {text!r} is not a text"
+        )
         text = ""
     elif blank(text):
         before.append(f"text {text!r} is empty")
@@ -148,6 +192,8 @@ def _question(line: int, row: Mapping[str, Any], fault: Tell) -> Question:
         fault(line, problem)
     if exclude:
         metadata["exclude"] = list(dict.fromkeys(exclude))
+    if sheet and "origin" in row:
+        metadata["origin"] = row["origin"]
     return Question(line, text.strip(), relevant, tuple(dict.fromkeys(exclude)), name or "", metadata)
 
 

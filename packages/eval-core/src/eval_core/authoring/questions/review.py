@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,10 +32,11 @@ class Present:
 
     @classmethod
     def of(cls, folder: Path) -> Present:
-        """Read it from a folder that was found sound."""
+        """Read it from a folder that was found sound, and may have no query yet."""
+        queries = folder / "queries.jsonl"
         texts = {
             value["_id"]: value["text"]
-            for _, value in read_json_lines(folder / "queries.jsonl", lambda line, message: None)
+            for _, value in (read_json_lines(queries, lambda line, message: None) if queries.exists() else ())
             if isinstance(value.get("_id"), str) and isinstance(value.get("text"), str)
         }
         judged = {
@@ -164,31 +166,27 @@ def leaks(dataset: Dataset, questions: Sequence[Question]) -> list[tuple[Questio
     return [(by_line[line], found[line]) for line in sorted(found)]
 
 
-_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+_NUMBERED = re.compile(r"(.*?)[0-9][0-9a-f]*")
 
 
 def next_ids(present: Present, questions: Sequence[Question]) -> list[str]:
-    """The id of each question: its own, else the next free one of the set's pattern, such as `q56` after `q55`.
+    """The id of each question: its own, else one that follows from its words, so that two branches that each add a
+    question choose one id for one question and two for two.
 
-    The pattern is the beginning that most numbered ids share, with as many digits where they are filled up with
-    zeros; the number goes on from the highest. In a set without a pattern it is `q1`.
+    It is the letters that most ids of the set begin with, else `q`, and six or more digits of the words' SHA-256.
     """
-    numbered = [match for name in sorted(present.texts) if (match := _NUMBERED.fullmatch(name))]
-    beginnings = Counter(match[1] for match in numbered)
+    beginnings = Counter(match[1] for name in present.texts if (match := _NUMBERED.fullmatch(name)))
     beginning, shared = max(beginnings.items(), key=lambda item: (item[1], item[0]), default=("q", 0))
     if shared * 2 < len(present.texts):
-        beginning, numbered = "q", []
-    digits = [match[2] for match in numbered if match[1] == beginning]
-    filled = [len(text) for text in digits if text.startswith("0")]
-    width = max(filled, default=1)
-    number = max(map(int, digits), default=0)
+        beginning = "q"
     taken = {*present.taken, *(question.id for question in questions)}
     found: list[str] = []
     for question in questions:
-        name = question.id
-        while not name:
-            number += 1
-            free = f"{beginning}{number:0{width}d}"
-            name = free if free not in taken else ""
+        digits = hashlib.sha256(question.text.encode("utf-8", "surrogatepass")).hexdigest()
+        # A digit first, so that it is told from the letters.
+        digits = f"{int(digits[0], 16) % 10}{digits[1:]}"
+        sizes = (size for size in range(6, len(digits)) if f"{beginning}{digits[:size]}" not in taken)
+        name = question.id or f"{beginning}{digits[: next(sizes, len(digits))]}"
+        taken.add(name)
         found.append(name)
     return found

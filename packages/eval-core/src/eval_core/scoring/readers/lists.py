@@ -8,6 +8,7 @@ import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from eval_core.scoring.readers.columns import is_comment
 from eval_core.scoring.readers.source import Source, decoded, shown
 
 #: The schema that the first line of one of our own runs names, and the outcomes of its rows.
@@ -30,15 +31,13 @@ class Answer(NamedTuple):
 
 def is_own(first: bytes) -> bool:
     """Whether a run's first line is the header of one of our own: it names a schema."""
-    return "schema" in (_record(first) or ())
+    return "schema" in (table_of(first) or ())
 
 
-def is_record(line: bytes) -> bool:
-    """Whether a line is a JSON table."""
-    return _record(line) is not None
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
+def table_of(line: bytes) -> dict[str, Any] | None:
+    """The JSON table that a line is; None where it is none."""
+    if not line.startswith(b"{"):
+        return None
     try:
         record = _decoder.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -71,14 +70,14 @@ def answers(source: Source, fault: Callable[[int, str], None], own: bool | None 
             decoded(number, [raw], fault)
             continue
         except (ValueError, RecursionError) as error:
-            if raw and not raw.isspace():
+            if raw and not raw.isspace() and not is_comment(raw):
                 fault(number, f"not JSON: {_short(error)}: {shown(raw)}")
             continue
         if own is None:
             own = isinstance(record, dict) and "schema" in record
             if own:
                 if record["schema"] != OWN:
-                    fault(number, f"schema {_said(record['schema'])} is not that of a run; expected {OWN!r}")
+                    fault(number, f"schema {said(record['schema'])} is not that of a run; expected {OWN!r}")
                     return
                 continue
         answer = _answer(record, own, b"\\u" in raw)
@@ -128,19 +127,19 @@ def _answer(record: Any, own: bool, escaped: bool) -> Answer | str:
     if type(query) is int:
         query = str(query)
     if not isinstance(query, str) or not query:
-        return f"id {_said(query)} should be a text" if "id" in record else f"has no 'id'{_keys(record)}"
+        return f"id {said(query)} should be a text" if "id" in record else f"has no 'id'{_keys(record)}"
     if own:
         outcome = record.get("outcome")
         if outcome not in OUTCOMES:
-            return f"outcome {_said(outcome)} should be one of {', '.join(OUTCOMES)}"
+            return f"outcome {said(outcome)} should be one of {', '.join(OUTCOMES)}"
     if not isinstance(ids, list):
-        return f"ids {_said(ids)} should be a list" if "ids" in record else f"has no 'ids'{_keys(record)}"
+        return f"ids {said(ids)} should be a list" if "ids" in record else f"has no 'ids'{_keys(record)}"
     try:
         "".join(ids)
     except TypeError:
         odd = next((name for name in ids if type(name) not in (str, int)), None)
         if odd is not None or None in ids:
-            return f"ids holds {_said(odd)}, which is not a document id; write it as a text"
+            return f"ids holds {said(odd)}, which is not a document id; write it as a text"
         ids = [str(name) for name in ids]
     if escaped and _lone("".join([query, *ids])):
         return "holds a lone surrogate escape (\\ud800 to \\udfff), which is not a character"
@@ -167,7 +166,7 @@ def _lone(text: str) -> bool:
     return False
 
 
-def _said(value: object) -> str:
+def said(value: object) -> str:
     """A value for a message: its beginning, however long or deep it is."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = 60
@@ -212,3 +211,6 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+
+#: The value that begins at a place of a text, and where it ends: without NaN, and without a key given twice.
+decode_json = _decoder.raw_decode

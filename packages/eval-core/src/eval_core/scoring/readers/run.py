@@ -1,8 +1,9 @@
 """TREC run files, a query at a time: read in blocks, verified by counting, and every fault with its line.
 
 A line has six columns with white space between: query, a column that is ignored (Q0), document, rank, score, tag
-(ignored). The scores order the documents, as in trec_eval; whether the ranks contradict them is told. White space is
-ASCII's, an id is what stands between: any UTF-8 text. Files are as in `readers`.
+(ignored, of one word or several); `columns` has the rules. The scores order the documents, as in trec_eval; whether the
+ranks contradict them is told. White space is ASCII's, an id is what stands between: any UTF-8 text. Files are as in
+`readers`.
 
 Speed comes from not looking at single lines where all is as usual: the lines of a query are one block, found by
 bisection, and cut into documents, ranks and scores by one split. That the block is what it was taken for is verified by
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval_core.errors import CouldNot, EvalError
+from eval_core.scoring.readers.columns import has_run_columns, is_comment, is_judgement, score_of
 from eval_core.scoring.readers.source import CHUNK, LONGEST, Listing, Source, decoded, opened, shown
 
 
@@ -50,6 +52,11 @@ def grouped(source: Source) -> Iterator[Block]:
     """
     seen: set[bytes] = set()
     for query, lines in _blocks(source):
+        if is_comment(query):
+            # Between two comments may be what is none: a block is only known by its ends.
+            if all(is_comment(line) or not line.strip() for line in lines.split(b"\n")):
+                continue
+            raise Ungrouped
         if query in seen:
             raise Ungrouped
         seen.add(query)
@@ -67,7 +74,7 @@ def gathered(source: Source) -> Iterator[Block]:
     for _, line in source.lines():
         if not line.startswith(start):
             words = line.split(None, 1)
-            if not words:
+            if not words or is_comment(line):
                 continue
             query = words[0]
             start = line[: line.index(query) + len(query) + 1]
@@ -162,10 +169,10 @@ def _fast(query: bytes, lines: bytes) -> Block | None:
     and white space, and numbers that are finite. None where anything is otherwise."""
     first = lines[: lines.index(b"\n") + 1]
     words = first.split()
-    if len(words) != 6:
+    if not has_run_columns(words, first):
         return None
     head = first[: len(first) - len(first.split(None, 2)[2])]
-    tail = first[len(first.rsplit(None, 1)[0]) :]
+    tail = first[len(first[: len(first) - len(first.split(None, 5)[5])].rstrip()) :]
     after = first[len(head) + len(words[2]) :][:1]
     if after not in (b" ", b"\t") or not lines.endswith(tail):
         return None
@@ -257,11 +264,11 @@ def _slow(query: bytes, lines: bytes) -> Block:
     given: list[float] = []
     for line in lines.split(b"\n"):
         words = line.split()
-        if not words:
+        if not words or is_comment(line):
             continue
         if words[0] != query:
             raise Ungrouped
-        if len(words) != 6 or (score := _number(words[4])) is None:
+        if not has_run_columns(words, line) or (score := score_of(words[4])) is None:
             raise Malformed
         ranks.append(words[3])
         given.append(score)
@@ -273,30 +280,21 @@ def _slow(query: bytes, lines: bytes) -> Block:
     return Block(query, scores, sorted(scores.values()), repeats, _contradicts(ranks, given))
 
 
-def _number(word: bytes) -> float | None:
-    """A score; None where it is no number, or NaN."""
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return None if b"_" in word or math.isnan(value) else value
-
-
 def explanation(path: Path) -> EvalError:
     """What is wrong with a run file, line by line: the first 20 malformed lines, and how many more there are."""
     fault = Listing(path)
     with opened(path, "run") as source:
         for number, line in source.lines():
             words = line.split()
-            if not words or decoded(number, [line], fault) is None:
+            if not words or is_comment(line) or decoded(number, [line], fault) is None:
                 continue
-            if len(words) != 6:
+            if not has_run_columns(words, line):
                 fault(
                     number,
                     f"expected 6 columns (query Q0 document rank score tag), found {len(words)}: {shown(line)}"
                     + _instead(words),
                 )
-            elif _number(words[4]) is None:
+            elif score_of(words[4]) is None:
                 fault(number, f"score {shown(words[4])} should be a number such as 12.5{_nan(words[4])}")
     return fault.error() or CouldNot("file-changed", "changed while it was read", file=path)
 
@@ -306,6 +304,8 @@ def _nan(word: bytes) -> str:
 
 
 def _instead(words: list[bytes]) -> str:
-    if len(words) == 4:
+    if is_judgement(words):
         return "; this is a line of judgements: are --run and --qrels exchanged?"
+    if len(words) > 6:
+        return "; is there a space in an id? A tag of several words does not begin with a number"
     return ""

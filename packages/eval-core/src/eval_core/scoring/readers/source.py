@@ -1,15 +1,20 @@
-"""A file of rankings or judgements as bytes: plain or gzip by its first bytes, in chunks, every failure in words."""
+"""A file of rankings or judgements as bytes: plain or compressed by its first bytes, in chunks, failures in words."""
 
 from __future__ import annotations
 
 import contextlib
+import io
+import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from eval_core.errors import Fault, Faults, Misuse
 from eval_core.files import BOM, refuse_special
+from eval_core.scoring.readers.columns import is_comment
 
 #: Bytes read at a time.
 CHUNK = 1 << 20
@@ -20,7 +25,23 @@ LONGEST = 64 << 20
 #: How many faults of a file are listed; the others are counted.
 LISTED = 20
 
-_GZIP = b"\x1f\x8b"
+#: What stands for standard input, which is held whole: it is read more than once.
+STDIN = Path("-")
+
+#: How files begin that are compressed and read, and others that are only named: these are not text.
+_READ = {
+    rb"\x1f\x8b": "gzip",
+    rb"BZh[1-9]1AY&SY": "bz2",
+    rb"\xfd7zXZ\x00": "xz",
+    rb"PK(\x03\x04|\x05\x06)": "zip",
+}
+_NAMED = {
+    rb"\x28\xb5\x2f\xfd": "Zstandard",
+    rb"\x04\x22\x4d\x18": "LZ4",
+    rb"7z\xbc\xaf\x27\x1c": "7-Zip",
+    rb"PAR1\x15": "Parquet",
+    rb"(?s).{256}\x00ustar": "tar",
+}
 
 Progress = Callable[[int, int], None]
 
@@ -32,13 +53,14 @@ class Source:
     """
 
     def __init__(
-        self, path: Path, raw: IO[bytes], stream: IO[bytes], progress: Progress | None, stop: int | None
+        self, path: Path, raw: IO[bytes], packed: _Packed, progress: Progress | None, stop: int | None
     ) -> None:
         self._path = path
         self._raw = raw
-        self._stream = stream
+        self._packed = packed
+        self._stream = packed.stream
         self._progress = progress
-        self._size = path.stat().st_size if stop is None else stop
+        self._size = _size(path) if stop is None else stop
         self._left = None if stop is None else stop - raw.tell()
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -46,7 +68,7 @@ class Source:
         if self._left is not None:
             size = min(size, self._left)
             self._left -= size
-        with _told(self._path):
+        with _told(self._path, "file", self._packed):
             data = self._stream.read(size)
         if self._progress is not None:
             self._progress(self._raw.tell(), self._size)
@@ -82,36 +104,105 @@ class Source:
         return Misuse("file-malformed", what, file=self._path, line=line)
 
     def first_line(self) -> bytes:
-        """The first line that is not blank, without surrounding white space, of a file just opened; empty if none."""
-        return next((line.strip() for _, line in self.lines() if line and not line.isspace()), b"")
+        """The first line that is neither blank nor a comment, without surrounding white space, of a file just opened;
+        empty if there is none."""
+        lines = (line.strip() for _, line in self.lines())
+        return next((line for line in lines if line and not is_comment(line)), b"")
 
 
 @contextlib.contextmanager
 def opened(
     path: Path, what: str, progress: Progress | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[Source]:
-    """Open a file past its byte order mark, decompressing where it is gzip; or only the bytes of `span` of a plain one.
+    """Open a file past its byte order mark, decompressed; or only the bytes of `span` of a plain one.
 
     Args:
         what: names it in errors: "run", "qrels".
 
     Raises:
-        Misuse: absent, a folder, a pipe or a device, or unreadable.
+        Misuse: absent, a folder, a pipe or a device, unreadable, or in a form that is not read.
     """
     with contextlib.ExitStack() as stack:
         with _told(path, what):
-            refuse_special(path)
-            raw: IO[bytes] = stack.enter_context(path.open("rb"))
-            stream = raw
-            if is_gzip(raw):
-                import gzip
-
-                stream = cast("IO[bytes]", stack.enter_context(gzip.open(raw)))
-            if stream.read(len(BOM)) != BOM:
-                stream.seek(0)
+            if path == STDIN:
+                raw: IO[bytes] = io.BytesIO(_standard_input())
+            else:
+                refuse_special(path)
+                raw = stack.enter_context(path.open("rb"))
+        packing = _packing(raw)
+        with _told(path, what, _Packed(raw, packing)):
+            packed = _unpacked(path, raw, packing, stack)
+        with _told(path, what, packed):
+            head = packed.stream.read(512)
+            if named := next((name for magic, name in _NAMED.items() if re.match(magic, head)), ""):
+                told = f"is a file of {named}, which is not read; unpack it to text first"
+                raise Misuse("file-unreadable", told, file=path)
+            packed.stream.seek(len(BOM) if head.startswith(BOM) else 0)
             if span is not None and span[0]:
                 raw.seek(span[0])
-        yield Source(path, raw, stream, progress, span and span[1])
+        yield Source(path, raw, packed, progress, span and span[1])
+
+
+class _Packed(NamedTuple):
+    """The bytes of a file, what it is compressed with ("" for nothing), and what else than OSError reading raises."""
+
+    stream: IO[bytes]
+    name: str
+    errors: tuple[type[Exception], ...] = ()
+
+
+def _unpacked(path: Path, raw: IO[bytes], name: str, stack: contextlib.ExitStack) -> _Packed:
+    """The bytes that are compressed in a file just opened; the file's own where it is not compressed."""
+    if name == "gzip":
+        import gzip
+
+        return _Packed(cast("IO[bytes]", stack.enter_context(gzip.open(raw))), name, (zlib.error,))
+    if name == "bz2":
+        import bz2
+
+        return _Packed(cast("IO[bytes]", stack.enter_context(bz2.open(raw))), name)
+    if name == "xz":
+        import lzma
+
+        return _Packed(cast("IO[bytes]", stack.enter_context(lzma.open(raw))), name, (lzma.LZMAError,))
+    if name == "zip":
+        import zipfile
+
+        # RuntimeError: a password is needed. NotImplementedError: packed in a way that Python does not know.
+        errors = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+            members = [one for one in archive.infolist() if not one.is_dir()]
+            # What macOS adds beside each file.
+            members = [one for one in members if not one.filename.startswith("__MACOSX/")]
+            if len(members) != 1:
+                first = f" ({', '.join(one.filename for one in members[:3])}, …)" if members else ""
+                what = f"is a zip of {len(members)} files{first}; a zip of one file is read, so take that one out"
+                raise Misuse("file-unreadable", what, file=path)
+            return _Packed(stack.enter_context(archive.open(members[0])), name, errors)
+        except errors as error:
+            raise OSError(str(error)) from error
+    return _Packed(raw, name)
+
+
+def _size(path: Path) -> int:
+    return len(_standard_input()) if path == STDIN else path.stat().st_size
+
+
+def _standard_input() -> bytes:
+    """All of standard input, read once.
+
+    Raises:
+        OSError: it is closed.
+    """
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return _read_once(sys.stdin.buffer)
+
+
+@lru_cache(maxsize=1)
+def _read_once(stream: IO[bytes]) -> bytes:
+    return stream.read()
 
 
 def refuse_other_text(path: Path, first: bytes) -> None:
@@ -126,16 +217,22 @@ def refuse_other_text(path: Path, first: bytes) -> None:
         raise Misuse("file-malformed", "its lines end with CR alone; save it with LF or CRLF", file=path)
 
 
-def is_gzip(raw: IO[bytes]) -> bool:
-    """Whether a file just opened is gzip."""
-    magic = raw.read(len(_GZIP))
+def is_packed(raw: IO[bytes]) -> bool:
+    """Whether a file just opened is compressed."""
+    return bool(_packing(raw))
+
+
+def _packing(raw: IO[bytes]) -> str:
+    """The name of what a file just opened is compressed with; empty where it is plain."""
+    head = raw.read(16)
     raw.seek(0)
-    return magic == _GZIP
+    return next((name for magic, name in _READ.items() if re.match(magic, head)), "")
 
 
 @contextlib.contextmanager
-def _told(path: Path, what: str = "file") -> Iterator[None]:
+def _told(path: Path, what: str, packed: _Packed | None = None) -> Iterator[None]:
     """Turn what reading can raise into words."""
+    name, errors = (packed.name, packed.errors) if packed else ("", ())
     try:
         yield
     except FileNotFoundError as error:
@@ -144,13 +241,13 @@ def _told(path: Path, what: str = "file") -> Iterator[None]:
         told = f"is a folder; name a {what} file{_inside(path)}"
         raise Misuse("file-unreadable", told, file=path) from error
     except OSError as error:
-        broken = error.errno is None  # what gzip raises
-        told = "is not whole gzip" if broken else "cannot be read"
+        broken = name and error.errno is None  # what decompressing raises
+        told = f"is not a whole {name} file" if broken else "cannot be read"
         raise Misuse("file-unreadable", f"{told}: {error.strerror or error}", file=path) from error
     except EOFError as error:
-        raise Misuse("file-unreadable", "the gzip file is cut short; copy it again", file=path) from error
-    except zlib.error as error:
-        raise Misuse("file-unreadable", f"is not whole gzip: {error}", file=path) from error
+        raise Misuse("file-unreadable", f"the {name} file is cut short; copy it again", file=path) from error
+    except errors as error:
+        raise Misuse("file-unreadable", f"is not a whole {name} file: {error}", file=path) from error
 
 
 def _inside(folder: Path) -> str:
