@@ -445,9 +445,37 @@ def test_trec_files_that_are_wrong_are_refused(
     assert "nothing was scored" not in error
 
 
+def test_a_manifest_of_either_form_is_imported_with_its_lines(desk: Space) -> None:
+    """R1: the ids and files that a comparison takes; a file that is not in the corpus leaves its query out."""
+    queries_of = [
+        {
+            "id": "a",
+            "query": "keep a copy?",
+            "intent": "care",
+            "ground_truth": ["./backup.md", "guide/install.md"],
+        },
+        {"id": "b", "query": "gone?", "ground_truth": ["gone.md"]},
+    ]
+    manifest = {"id": "m", "description": "d", "queries": queries_of, "notes": 1}
+    found = import_(desk, "manifest", put(desk, "m.json", json.dumps(manifest, indent=1)), corpus="docs")
+    assert qrels(desk) == {"a": {"docs/backup.md": 1, "docs/guide/install.md": 1}}
+    assert queries(desk.root / "out")[0]["metadata"] == {"category": "care"}
+    assert (found["truth"], found["dropped"]) == ("any", {"notes": 1, "description": 1})
+    assert [(one["id"], one["line"], one["reason"]) for one in found["left_out"]] == [("b", 14, "no-match")]
+
+    entries = [{"query": "x", "relevant": []}, {"query": "how?", "relevant": ["install.md"], "category": "k"}]
+    text = "\n" + json.dumps(entries)
+    found = import_(desk, "manifest", put(desk, "m.json", text), "--force", corpus="docs")
+    assert qrels(desk) == {"q2": {"docs/install.md": 1}}
+    assert found["dropped"] == {"queries without a relevant path": 1}
+    wrong = put(desk, "m.json", '[{"query": "x",\n"relevant": [""]}]')
+    assert "m.json:2: [0].relevant[0] = '': is empty" in refused(desk, "manifest", wrong, "--force")
+
+
 EACH = [
     ("records", "a.jsonl", records({"expected": ["backup.md"]}, {"id": "q2", "expected": ["gone.md"]}), []),
     ("gold", "gold.yaml", GOLD, []),
+    ("manifest", "m.json", '[{"query": "crime", "relevant": ["backup.md"]}]', []),
     ("trec", "topics", "301\tcrime\n", ["--qrels", "qrels"]),
 ]
 
@@ -547,7 +575,7 @@ def test_the_commands_of_the_page_run_on_the_files_that_it_shows(desk: Space) ->
     for name, held in re.findall(r"^`([\w./]+)`\n```\w*\n(.*?)^```$", text, re.M | re.S):
         put(desk, name, held)
     commands = re.findall(r"^\$ eval-core (import .*)\n((?:(?!\$|```).*\n)*)", text, re.M)
-    assert {command.split()[1] for command, _ in commands} == {"records", "gold", "trec"}
+    assert {command.split()[1] for command, _ in commands} == {"records", "gold", "manifest", "trec"}
     for command, printed in commands:
         done = desk.core(*shlex.split(command))
         assert (done.code, done.out.strip()) == (0, printed.strip()), done.err

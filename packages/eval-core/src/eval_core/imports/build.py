@@ -81,7 +81,8 @@ def import_set(
             Place(reading.documents or ()) if corpus is None else locate(corpus, include, place, beside, path)
         )
         match = match or ("path" if found.source else "id")
-        documents = Documents(found.documents, match)
+        below = found.source["prefix"] if found.source and reading.paths else None
+        documents = Documents(found.documents, match, below)
         dropped = dict(reading.dropped)
         kept, left_out = _judged(path, reading, documents, dropped)
         if any_of is None:

@@ -96,17 +96,24 @@ def _sound(file: Path) -> CorpusFile:
 
 
 class Documents:
-    """The ids of a corpus, looked up by the names that a file has for them."""
+    """The ids of a corpus, looked up by the names that a file has for them.
 
-    def __init__(self, documents: Iterable[Document], match: Match) -> None:
+    `prefix` is what the ids of a folder's files begin with, where names are paths below that folder.
+    """
+
+    def __init__(self, documents: Iterable[Document], match: Match, prefix: str | None = None) -> None:
         self.match = match
+        self.prefix = prefix
         self.paths = {one.id: str(one.metadata.get("path", one.id)) for one in documents}
         self._found: dict[str, tuple[str, ...]] = {}
 
     def find(self, name: str) -> tuple[str, ...]:
         """The documents that a name means, in the corpus' order; the one of that very id, where there is one."""
         if name not in self._found:
-            exact = next((one for one in (name, encode_id(name)) if one in self.paths), None)
+            names = [name, encode_id(name)]
+            if self.prefix is not None:
+                names.append(f"{self.prefix}/{encode_id(name)}")
+            exact = next((one for one in names if one in self.paths), None)
             self._found[name] = tuple(self._alike(name)) if exact is None else (exact,)
         return self._found[name]
 

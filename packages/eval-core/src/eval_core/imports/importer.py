@@ -51,6 +51,7 @@ class Reading:
         dropped: what a set cannot carry, in words, with how often it is there.
         any_of: whether one of several documents suffices, where nobody says so by --any or --all.
         warnings: what was read, and may not be meant.
+        paths: whether documents are named by their paths below the folder that is the corpus.
         documents: the corpus, where the file holds it; iterated several times. None where --corpus names it.
     """
 
@@ -58,6 +59,7 @@ class Reading:
     fields: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     any_of: bool = False
+    paths: bool = False
     documents: Iterable[Document] | None = None
     warnings: Sequence[str] = ()
 

@@ -9,15 +9,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from eval_core.errors import UNSET, Fault, Faults, Misuse
 from eval_core.files import read_text
+from eval_core.imports.importer import Question, Reading
 from eval_core.models import Closed
 from eval_core.sets import CorpusFile, Dataset, Definition, Query, encode_id
 from eval_core.sets.corpus import decode_json
+
+if TYPE_CHECKING:
+    import click
+
+SUMMARY = "A manifest of a retrieval comparison: {id, queries: [{id, query, intent, ground_truth}]}."
+
+OPTIONS: Sequence[click.Option] = []
 
 #: The folders that a manifest may name without the `.agents/` that they lie below.
 SURFACES = (
@@ -289,6 +297,29 @@ def _manifest(value: Any, reading: _Reading) -> Manifest | None:
         skipped=skipped,
         unread=dict(reading.unread),
     )
+
+
+def read(path: Path) -> Reading:
+    """Read a manifest for `eval-core import`: any of its files suffices, as in a comparison.
+
+    Raises:
+        Faults, Misuse: as `read_manifest`.
+    """
+    text = read_text(path, "manifest")
+    manifest = parse_manifest(text, path)
+    lines = lines_of(text)
+    legacy = manifest.form == "legacy"
+    questions = []
+    for number, query in enumerate(manifest.queries):
+        place = f"[{int(query.id[1:]) - 1}]" if legacy else f"queries[{number}]"
+        expected = dict.fromkeys(query.ground_truth, 1)
+        metadata = {"category": query.intent} if query.intent else {}
+        questions.append(Question(query.id, query.query, expected, lines[place], metadata))
+    judged, intention = ("relevant", "category") if legacy else ("ground_truth", "intent")
+    fields = {"query": "query", "expected": judged, "category": intention}
+    without = {"queries without a relevant path": manifest.skipped} if manifest.skipped else {}
+    described = {"description": 1} if manifest.description else {}
+    return Reading(questions, fields, manifest.unread | described | without, any_of=True, paths=True)
 
 
 def dataset_of(
